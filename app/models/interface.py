@@ -1,6 +1,7 @@
 """What a model adapter gets and gives.
 
-An adapter is one coroutine, `respond`, that makes one request and pushes what arrives into a `Sink`.
+An adapter is one coroutine, `respond`, that makes one request and pushes what arrives into a
+`Sink`.
 It holds no deadlines of its own: the attempt that calls it has cancel scopes around the whole call,
 and each `Sink` method moves their deadlines, so no transport can escape the watch (S2). Cancelling
 `respond` must close the provider's connection at once.
@@ -118,7 +119,7 @@ class Sink(Protocol):
         """Bytes that are no model event (comments, pings): only the longer clock is reset."""
 
     async def room(self) -> None:
-        """Await this after each piece read from the network: the bound on what is not yet stored."""
+        """Await after each piece read from the network: bounds what is not yet stored."""
 
 
 class Model(Protocol):

@@ -1,0 +1,69 @@
+"""Which requirements a test run proved: the record that `scripts/requirements` prints.
+
+A test function proves the rows of docs/requirements.md that its `requirement` marker names, if all
+of its parameters passed. With `--requirements-report=FILE` (as `scripts/test` does for a full run)
+the run writes `{id: [test, ...]}` there.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scripts.requirement_table import requirements
+
+# The name under which an item's ids travel from collection to its reports.
+PROPERTY = "requirement"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--requirements-report",
+        type=Path,
+        metavar="FILE",
+        help="write which requirements this run proved",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (path := config.getoption("requirements_report")) is not None:
+        config.pluginmanager.register(RequirementsReport(path))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse ids that no row has: a typing error would otherwise hide a proof."""
+    known = requirements()
+    for item in items:
+        for marker in item.iter_markers("requirement"):
+            for requirement in marker.args:
+                if requirement not in known:
+                    raise pytest.UsageError(f"{item.nodeid}: no requirement {requirement!r}")
+                item.user_properties.append((PROPERTY, requirement))
+
+
+class RequirementsReport:
+    """Collects the outcome of every marked test and writes the proved ids at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tests: dict[str, set[str]] = {}
+        # Tests of which a phase of some parameter did not pass; they prove nothing.
+        self.unproved: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        test = report.nodeid.partition("[")[0]
+        for name, value in report.user_properties:
+            if name == PROPERTY:
+                self.tests.setdefault(test, set()).add(str(value))
+        if report.outcome != "passed":
+            self.unproved.add(test)
+
+    def pytest_sessionfinish(self) -> None:
+        proved: dict[str, list[str]] = {}
+        for test in sorted(self.tests.keys() - self.unproved):
+            for requirement in sorted(self.tests[test]):
+                proved.setdefault(requirement, []).append(test)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(proved, indent=1), encoding="utf-8")

@@ -1,0 +1,261 @@
+"""The seam between Trio and SQL: one writer thread with group commit, a few reader threads.
+
+While a commit is under way, everything that is appended or asked waits in the current batch and
+goes into the next transaction together: no timer, and the busier it is, the larger the batches.
+What is handed over in one tick without an `await` between is in the same batch, so it commits
+together or not at all.
+
+`inline=True` runs the same functions on the caller's thread, for tests under Trio's MockClock,
+whose autojump cannot see a thread work.
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import trio
+from sqlalchemy import Connection
+
+from store import sqlite
+from store.errors import StoreError, StoreUnavailableError, StreamClosedError
+from store.migrations import migrate
+from store.segments import Segment
+from store.writer import Writer, translated
+
+T = TypeVar("T")
+
+READER_THREADS = 4
+# What may wait for a commit before `room()` holds its callers back.
+ROOM_BYTES = 8 * 1024 * 1024
+
+
+class Appender(Protocol):
+    """The writing end of a stream, as the database sees it. Called on the Trio thread only."""
+
+    def take(self) -> Segment | None:
+        """What is pending, as one segment; it is in flight until one of the next two."""
+
+    def committed(self, segment: Segment) -> None:
+        """The segment is on record: readers may have it."""
+
+    def failed(self, error: StoreError) -> None:
+        """The segment is not on record and never will be."""
+
+
+class Job(Generic[T]):
+    """A function run on the writer's connection, in a savepoint of its batch's transaction."""
+
+    def __init__(
+        self,
+        function: Callable[[Connection], T],
+        durable: bool,
+        on_commit: Callable[[T], None] | None,
+    ) -> None:
+        self.function = function
+        self.durable = durable
+        self.on_commit = on_commit
+        self.result: T
+        self.error: Exception | None = None
+        self.done = trio.Event()
+
+    async def wait(self) -> T:
+        """Wait for the commit. Cancelling the wait does not take the job back.
+
+        Raises StoreUnavailableError if the batch could not be committed, or what the function
+        raised (then the rest of the batch is committed all the same).
+        """
+        await self.done.wait()
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+class Batch:
+    """What goes into one transaction."""
+
+    def __init__(self) -> None:
+        self.appenders: dict[Appender, None] = {}  # a set that keeps its order
+        self.taken: list[tuple[Appender, Segment]] = []
+        self.jobs: list[Job[Any]] = []
+        self.refused: set[int] = set()
+        self.error: StoreError | None = None
+
+
+class Database:
+    """Use `open_database`. All methods belong to the Trio thread."""
+
+    def __init__(self, path: Path, *, inline: bool) -> None:
+        self.path = path
+        self._inline = inline
+        self._token = trio.lowlevel.current_trio_token()
+        self._current = Batch()
+        self._scheduled = False  # set when a batch is to be closed next tick, cleared there
+        self._committing = False  # set while the writer has a batch, cleared on its delivery
+        self._closing = False  # set once, by close(): nothing more is taken
+        self._pending_bytes = 0
+        self._room = trio.Event()
+        self._idle = trio.Event()
+        self._limiter = trio.CapacityLimiter(READER_THREADS)
+        self._readers = sqlite.reader_engine(path, READER_THREADS)
+        self._writer = Writer(path)
+        self.commits = 0
+
+    # writing
+
+    def mark(self, appender: Appender) -> None:
+        """The appender has something pending: it is asked for it when the batch is closed."""
+        self._current.appenders[appender] = None
+        self._schedule()
+
+    def job(
+        self,
+        function: Callable[[Connection], T],
+        *,
+        durable: bool = True,
+        on_commit: Callable[[T], None] | None = None,
+    ) -> Job[T]:
+        """Put a function into the current batch.
+
+        Args:
+            durable: the commit is fsynced: it acknowledges something to somebody. False for
+                bookkeeping that may be lost with the power (never with the process).
+            on_commit: called with the result on the Trio thread as soon as it is on record, before
+                any waiter runs, also when nobody waits any more. Must not raise.
+        """
+        if self._closing:
+            raise StoreUnavailableError("The store is closed")
+        job = Job(function, durable, on_commit)
+        self._current.jobs.append(job)
+        self._schedule()
+        return job
+
+    async def write(self, function: Callable[[Connection], T], *, durable: bool = True) -> T:
+        """Run a function in the next commit and wait for it. Raises like Job.wait."""
+        return await self.job(function, durable=durable).wait()
+
+    def pending(self, size: int) -> None:
+        """An appender holds `size` more bytes (negative: fewer) that no commit has taken."""
+        self._pending_bytes += size
+        if self._pending_bytes < ROOM_BYTES and size < 0:
+            self._room.set()
+            self._room = trio.Event()
+
+    async def room(self) -> None:
+        """Wait while too much is waiting for the disk; a commit or its failure makes room."""
+        while self._pending_bytes >= ROOM_BYTES:
+            await self._room.wait()
+
+    # reading
+
+    async def read(self, function: Callable[[Connection], T]) -> T:
+        """Run a function on a reader's connection, in one read transaction.
+
+        Raises StoreUnavailableError. A cancelled caller waits for the thread: reads are short.
+        """
+        if self._inline:
+            return self._read(function)
+        return await trio.to_thread.run_sync(self._read, function, limiter=self._limiter)
+
+    def _read(self, function: Callable[[Connection], T]) -> T:
+        with translated(), self._readers.connect() as connection, connection.begin():
+            return function(connection)
+
+    # the batch
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self._committing:
+            self._scheduled = True
+            # The next tick: every task that can run now gets into this batch.
+            self._token.run_sync_soon(self._close_batch)
+
+    def _close_batch(self) -> None:
+        self._scheduled = False
+        batch, self._current = self._current, Batch()
+        for appender in batch.appenders:
+            segment = appender.take()
+            if segment is not None:
+                batch.taken.append((appender, segment))
+        if not batch.taken and not batch.jobs:
+            self._settle()
+            return
+        self._committing = True
+        if self._inline:
+            self._writer.commit(batch)
+            self._delivered(batch)
+        else:
+            self._writer.queue.put((batch, self._deliver))
+
+    def _deliver(self, batch: Batch) -> None:
+        # On the writer's thread; RunFinishedError only if Trio died without closing us.
+        with contextlib.suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._delivered, batch)
+
+    def _delivered(self, batch: Batch) -> None:
+        self._committing = False
+        self.commits += 1
+        for appender, segment in batch.taken:
+            if batch.error is not None:
+                appender.failed(batch.error)
+            elif segment.stream in batch.refused:
+                appender.failed(StreamClosedError("The stream has another owner now"))
+            else:
+                appender.committed(segment)
+        for job in batch.jobs:
+            if batch.error is not None:
+                job.error = batch.error
+            elif job.error is None and job.on_commit is not None:
+                job.on_commit(job.result)
+            job.done.set()
+        if self._current.appenders or self._current.jobs:
+            self._schedule()
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        self._idle.set()
+        self._idle = trio.Event()
+
+    # closing
+
+    def _start(self) -> None:
+        with translated(), self._writer.engine.connect() as connection:
+            migrate(connection)
+        if not self._inline:
+            self._writer.start()
+
+    async def _close(self) -> None:
+        while self._scheduled or self._committing:
+            await self._idle.wait()
+        self._closing = True
+        if self._inline:
+            self._writer.finish()
+        else:
+            self._writer.queue.put(None)
+            await trio.to_thread.run_sync(self._writer.join)
+        self._readers.dispose()
+
+
+@asynccontextmanager
+async def open_database(path: Path, *, inline: bool = False) -> AsyncGenerator[Database, None]:
+    """The database at `path`, made or brought forward as needed, for the length of the block.
+
+    On leaving, what was handed over is still committed; then the threads are joined. The wait is
+    shielded for 30 s: longer than any commit takes, short enough for an impatient operator.
+
+    Raises DatabaseInUseError, DatabaseTooNewError, StoreUnavailableError.
+    """
+    with translated():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = sqlite.FileLock(path)
+    try:
+        database = Database(path, inline=inline)
+        database._start()
+        try:
+            yield database
+        finally:
+            with trio.move_on_after(30, shield=True):
+                await database._close()
+    finally:
+        lock.release()

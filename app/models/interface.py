@@ -45,6 +45,11 @@ class UserEntry(msgspec.Struct, frozen=True, rename="camel", tag="user"):
 
     parts: list[dict[str, Any]]
 
+    @property
+    def text(self) -> str:
+        """The text parts, joined by empty lines."""
+        return "\n\n".join(part["text"] for part in self.parts if part.get("type") == "text")
+
 
 class AssistantStep(msgspec.Struct, frozen=True, rename="camel", tag="assistant"):
     """One complete model response. `interrupted`: a person or a fault cut it short here."""

@@ -1,0 +1,96 @@
+"""A sink that keeps what a model pushed into it."""
+
+from dataclasses import dataclass, field
+
+import trio
+
+
+@dataclass
+class Recorder:
+    """Implements app.models.Sink. `log` holds every call in order, `text` the text so far."""
+
+    log: list[tuple[str, ...]] = field(default_factory=list)
+    calls: dict[str, "Call"] = field(default_factory=dict)
+    rooms: int = 0
+    # The Trio time of each content call, for tests of pace.
+    times: list[float] = field(default_factory=list)
+
+    # what tests ask
+
+    @property
+    def text_deltas(self) -> list[str]:
+        return [entry[1] for entry in self.log if entry[0] == "text"]
+
+    @property
+    def all_text(self) -> str:
+        return "".join(self.text_deltas)
+
+    @property
+    def all_reasoning(self) -> str:
+        return "".join(entry[1] for entry in self.log if entry[0] == "reasoning")
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of calls in order, repeats folded into one."""
+        kinds: list[str] = []
+        for entry in self.log:
+            if not kinds or kinds[-1] != entry[0]:
+                kinds.append(entry[0])
+        return kinds
+
+    def count(self, kind: str) -> int:
+        return sum(1 for entry in self.log if entry[0] == kind)
+
+    # Sink
+
+    def text(self, delta: str) -> None:
+        self._put("text", delta)
+
+    def reasoning(self, delta: str) -> None:
+        self._put("reasoning", delta)
+
+    def end_part(self) -> None:
+        self._put("end_part")
+
+    def tool_start(self, name: str, provider_id: str | None = None) -> str:
+        call = Call(f"call-{len(self.calls) + 1}", name, provider_id)
+        self.calls[call.id] = call
+        self._put("tool_start", call.id, name)
+        return call.id
+
+    def tool_delta(self, call_id: str, fragment: str) -> None:
+        call = self.calls[call_id]
+        assert call.input_text is None, "a delta after the input was complete"
+        call.fragments.append(fragment)
+        self._put("tool_delta", call_id, fragment)
+
+    def tool_ready(self, call_id: str, input_text: str) -> None:
+        call = self.calls[call_id]
+        assert call.input_text is None, "the input was complete already"
+        call.input_text = input_text
+        self._put("tool_ready", call_id, input_text)
+
+    def progress(self) -> None:
+        self._put("progress")
+
+    def alive(self) -> None:
+        self._put("alive")
+
+    async def room(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.rooms += 1
+
+    def _put(self, *entry: str) -> None:
+        self.log.append(entry)
+        self.times.append(trio.current_time())
+
+
+@dataclass
+class Call:
+    """A tool call; `input_text` is None until it is complete."""
+
+    id: str
+    name: str
+    provider_id: str | None
+    fragments: list[str] = field(default_factory=list)
+    input_text: str | None = None

@@ -1,0 +1,2 @@
+import './style.css';
+document.documentElement.dataset.ready = 'true';

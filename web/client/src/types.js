@@ -1,0 +1,97 @@
+// The shapes of web/PROTOCOL.md, for the type checker only: this file has no code.
+
+/** @typedef {{inputTokens?: number, outputTokens?: number, cachedTokens?: number}} Usage */
+
+/** @typedef {{type: 'step-start'}} StepPart */
+/** @typedef {{type: 'text'|'reasoning', id: string, text: string, state: 'streaming'|'done'}} TextPart */
+/**
+ * @typedef {object} ToolPart
+ * @property {'tool'} type
+ * @property {string} toolCallId
+ * @property {string} toolName
+ * @property {'input-streaming'|'input-available'|'input-error'|'running'|'output-available'|'output-error'} state
+ * @property {string} inputText
+ * @property {unknown} [input]
+ * @property {unknown} [output]
+ * @property {string} [errorText]
+ * @property {boolean} [unknown] the tool may have had its effect
+ * @property {number} [startedAt] ms since 1970
+ * @property {number} [endedAt] ms since 1970
+ */
+/** @typedef {StepPart|TextPart|ToolPart} Part */
+
+/**
+ * @typedef {object} Status
+ * @property {string} state connecting, retrying, recovering, queued
+ * @property {string} text
+ * @property {number} [attempt]
+ * @property {number} [limit]
+ * @property {number} [until] ms since 1970
+ */
+
+/**
+ * @typedef {object} Outcome
+ * @property {'finished'|'failed'|'cancelled'|'aborted'|'interrupted'} outcome
+ * @property {string} code
+ * @property {string} text
+ * @property {boolean} retryable
+ * @property {number} [at] ms since 1970
+ * @property {string} [finishReason]
+ * @property {Usage} [usage]
+ */
+
+/**
+ * An event of the log. Types are open: what is unknown is ignored.
+ * @typedef {{type: string, [field: string]: any}} Event
+ */
+
+/** @typedef {'queued'|'running'|'finished'|'failed'|'cancelled'|'aborted'|'interrupted'} TurnState */
+
+/**
+ * @typedef {object} WireTurn
+ * @property {TurnState} state
+ * @property {string} stream
+ * @property {string|null} cursor `<stream>:<seq>`, null once it has ended
+ * @property {string|null} [model]
+ * @property {Status|null} status
+ * @property {Outcome|null} outcome
+ */
+
+/**
+ * @typedef {object} WireMessage
+ * @property {string} id
+ * @property {string|null} parent
+ * @property {'user'|'assistant'} role
+ * @property {number} createdAt ms since 1970
+ * @property {Part[]} parts
+ * @property {WireTurn} [turn]
+ */
+
+/**
+ * @typedef {object} ThreadInfo
+ * @property {string} id
+ * @property {string|null} title
+ * @property {number} createdAt
+ * @property {number} updatedAt
+ * @property {number} version
+ * @property {'idle'|'queued'|'running'} state
+ * @property {string|null} [leaf]
+ */
+
+/** @typedef {{thread: ThreadInfo, messages: WireMessage[]}} Snapshot */
+
+/**
+ * The answer to a message that was accepted.
+ * @typedef {object} Accepted
+ * @property {string} thread
+ * @property {string} message
+ * @property {string} turn
+ * @property {string} stream
+ * @property {string} cursor
+ * @property {TurnState} state
+ * @property {boolean} repeated
+ */
+
+/** @typedef {{stream: string, seq: number}} Cursor applied up to and with `seq` */
+
+export {};

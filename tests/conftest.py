@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.requirement_table import requirements
+from requirement_table import requirements
 
 # The name under which an item's ids travel from collection to its reports.
 PROPERTY = "requirement"

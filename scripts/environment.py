@@ -165,7 +165,8 @@ def _create_environment() -> None:
     say(f"Creating .venv with Python {sys.version_info[0]}.{sys.version_info[1]}")
     shutil.rmtree(VENV, ignore_errors=True)
     run([sys.executable, "-m", "venv", VENV])
-    pip: list[str | Path] = [python(), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    # Twice quiet: errors only, not the state of this machine's indexes.
+    pip: list[str | Path] = [python(), "-m", "pip", "-qq", "--disable-pip-version-check"]
     run([*pip, "install", "--require-hashes", "--requirement", BUILD_LOCK])
     _tools_stamp().write()
 

@@ -1,6 +1,8 @@
 """One adapter per wire protocol, each a small module behind the interface in `interface.py`."""
 
+from app.models.catalogue import Catalogue, Limits, ModelConfig, ModelInfo, discover
 from app.models.errors import ModelError
+from app.models.http import Http, open_http
 from app.models.interface import (
     AssistantStep,
     Completion,
@@ -18,10 +20,15 @@ from app.models.interface import (
 
 __all__ = [
     "AssistantStep",
+    "Catalogue",
     "Completion",
     "Entry",
+    "Http",
+    "Limits",
     "Model",
+    "ModelConfig",
     "ModelError",
+    "ModelInfo",
     "ModelRequest",
     "ProviderState",
     "Sink",
@@ -30,4 +37,6 @@ __all__ = [
     "ToolResults",
     "ToolSpec",
     "UserEntry",
+    "discover",
+    "open_http",
 ]

@@ -183,9 +183,7 @@ async def _stall(_request: ModelRequest, voice: _Voice, _rest: str) -> None:
 
 def _texts(request: ModelRequest) -> Iterator[str]:
     for entry in request.entries:
-        if isinstance(entry, UserEntry):
-            yield entry.text
-        elif isinstance(entry, AssistantStep):
+        if isinstance(entry, UserEntry | AssistantStep):
             yield entry.text
 
 

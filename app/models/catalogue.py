@@ -1,0 +1,292 @@
+"""Which models there are: from the configuration, else from the environment, else what runs here.
+
+Nothing is read from the process itself: the environment is an argument.
+"""
+
+import re
+import stat
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import trio
+
+from app.errors import InvalidError, NotFoundError
+from app.models.bench import Bench
+from app.models.chat_completions import ChatCompletions, list_models
+from app.models.demo import Demo
+from app.models.errors import ModelError
+from app.models.http import Http, host_of, is_loopback
+from app.models.interface import Model
+
+# A server on this machine answers in a few milliseconds; a closed port refuses at once.
+PROBE_SECONDS = 0.3
+OPENAI_URL = "https://api.openai.com/v1"
+# Where OPENAI_API_KEY alone is set: known to every account, cheap, with tools.
+OPENAI_MODEL = "gpt-5-mini"
+OLLAMA_URL = "http://127.0.0.1:11434"
+LLAMA_CPP_URL = "http://127.0.0.1:8080"
+
+Seconds = float | Literal["off"]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long an attempt waits, in seconds; None: for ever, the protection is removed.
+
+    Args:
+        header_timeout: from the start of the request to the first content (S1).
+        chunk_timeout: between two model events.
+        quiet_timeout: between two bytes of any kind, pings included.
+        max_retries: of one step.
+    """
+
+    header_timeout: float | None = 300.0
+    chunk_timeout: float | None = 120.0
+    quiet_timeout: float | None = 600.0
+    max_retries: int = 5
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model as configured: `[models.NAME]` in unbroken.toml.
+
+    Args:
+        api_key_env: the environment variable that holds the key.
+        api_key_file: a file that holds the key, readable by its owner alone.
+        header_timeout, chunk_timeout, quiet_timeout: see Limits; 0 or "off" means none.
+        options: members of the request body, as the provider documents them.
+    """
+
+    name: str
+    kind: Literal["chat_completions", "demo", "bench"] = "chat_completions"
+    base_url: str = OPENAI_URL
+    model: str = ""
+    api_key_env: str | None = None
+    api_key_file: str | None = None
+    header_timeout: Seconds = 300.0
+    chunk_timeout: Seconds = 120.0
+    quiet_timeout: Seconds = 600.0
+    max_retries: int = 5
+    options: dict[str, Any] = {}
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            header_timeout=_limit(self.header_timeout),
+            chunk_timeout=_limit(self.chunk_timeout),
+            quiet_timeout=_limit(self.quiet_timeout),
+            max_retries=self.max_retries,
+        )
+
+
+class ModelInfo(msgspec.Struct, frozen=True):
+    """A model as `GET /api/models` lists it."""
+
+    name: str
+    provider: str
+    model: str
+    demo: bool
+
+
+class Catalogue:
+    """The models by name. Made by `discover`."""
+
+    def __init__(self, entries: Iterable[tuple[Model, Limits]], default: str | None = None) -> None:
+        self._entries = {model.name: (model, limits) for model, limits in entries}
+        self.default = self.get(default or next(iter(self._entries))).name
+
+    def get(self, name: str | None = None) -> Model:
+        """The model of that name, or the first whose name goes on with "/"; None: the default.
+
+        Raises NotFoundError (MODEL_NOT_FOUND).
+        """
+        return self._find(name)[0]
+
+    def limits(self, name: str | None = None) -> Limits:
+        """The deadlines and retries of that model. Raises NotFoundError."""
+        return self._find(name)[1]
+
+    def list(self) -> list[ModelInfo]:
+        """All of them, the order of the configuration kept, the demonstration last."""
+        return [
+            ModelInfo(model.name, model.provider, model.model, model.provider == Demo.provider)
+            for model, _ in self._entries.values()
+        ]
+
+    def _find(self, name: str | None) -> tuple[Model, Limits]:
+        name = self.default if name is None else name
+        if name in self._entries:
+            return self._entries[name]
+        for known, entry in self._entries.items():
+            if known.startswith(f"{name}/"):
+                return entry
+        names = ", ".join(self._entries)
+        raise NotFoundError(
+            f"There is no model named {name}; there are: {names}.", code="MODEL_NOT_FOUND"
+        )
+
+
+async def discover(configs: Iterable[ModelConfig], env: Mapping[str, str], http: Http) -> Catalogue:
+    """The models of this start.
+
+    With nothing configured: what OPENAI_API_KEY or OPENAI_BASE_URL name, else a local Ollama or
+    llama.cpp server that answers within PROBE_SECONDS, else the demonstration alone, which is
+    always there. `UNBROKEN_MODEL` names the default; `openai/NAME` another model of OpenAI.
+
+    Raises InvalidError (CONFIG_INVALID) for a configuration that cannot be meant, NotFoundError
+    (MODEL_NOT_FOUND) where UNBROKEN_MODEL names none.
+    """
+    chosen = env.get("UNBROKEN_MODEL") or None
+    configs = list(configs)
+    _check(configs)
+    if not configs:
+        configs = _from_environment(env, chosen)
+    if not configs and chosen not in ("demo", "bench"):
+        configs = await _local_servers(env, http)
+    if not any(config.name == "demo" for config in configs):
+        configs.append(ModelConfig(name="demo", kind="demo"))
+    if env.get("UNBROKEN_BENCH_MODEL") == "1":
+        configs.append(ModelConfig(name="bench", kind="bench"))
+    return Catalogue([(_make(config, env, http), config.limits) for config in configs], chosen)
+
+
+def _make(config: ModelConfig, env: Mapping[str, str], http: Http) -> Model:
+    if config.kind == "demo":
+        return Demo(name=config.name)
+    if config.kind == "bench":
+        return Bench(name=config.name)
+    key, missing = _key(config, env)
+    return ChatCompletions(
+        name=config.name,
+        http=http,
+        base_url=_base_url(config),
+        model=config.model,
+        api_key=key,
+        missing=missing,
+        options=config.options,
+    )
+
+
+# with nothing configured
+
+
+def _from_environment(env: Mapping[str, str], chosen: str | None) -> list[ModelConfig]:
+    base_url = env.get("OPENAI_BASE_URL")
+    if not base_url and not env.get("OPENAI_API_KEY"):
+        return []
+    model = env.get("OPENAI_MODEL", "")
+    if not base_url:
+        base_url, model = OPENAI_URL, model or OPENAI_MODEL
+    configs = []
+    if chosen and chosen.startswith("openai/"):
+        model = chosen.removeprefix("openai/")
+        configs = [_openai(chosen, base_url, model, env)]
+    return [*configs, _openai("openai", base_url, model, env)]
+
+
+def _openai(name: str, base_url: str, model: str, env: Mapping[str, str]) -> ModelConfig:
+    # A local server needs no key: then OPENAI_BASE_URL stands alone.
+    key = "OPENAI_API_KEY" if env.get("OPENAI_API_KEY") else None
+    return ModelConfig(name=name, base_url=base_url, model=model, api_key_env=key)
+
+
+async def _local_servers(env: Mapping[str, str], http: Http) -> list[ModelConfig]:
+    """The models of an Ollama, or else of a llama.cpp server, on this machine."""
+    url = _ollama_url(env)
+    if names := await _probe(_ollama_models, http, url):
+        return [_local(f"ollama/{name}", url, name) for name in names]
+    names = await _probe(_llama_cpp_models, http, LLAMA_CPP_URL)
+    return [_local("llama.cpp", LLAMA_CPP_URL, name) for name in names[:1]]
+
+
+def _local(name: str, url: str, model: str) -> ModelConfig:
+    return ModelConfig(name=name, base_url=f"{url}/v1", model=model)
+
+
+def _ollama_url(env: Mapping[str, str]) -> str:
+    """Where OLLAMA_HOST says, if that is this machine: nothing else is probed unasked."""
+    host = env.get("OLLAMA_HOST", "")
+    url = host if "://" in host else f"http://{host}"
+    if not host or not is_loopback(host_of(url)):
+        return OLLAMA_URL
+    return url.rstrip("/") if re.search(r":\d+/?$", url) else f"{url.rstrip('/')}:11434"
+
+
+async def _probe(
+    ask: Callable[[Http, str], Awaitable[list[str]]], http: Http, url: str
+) -> list[str]:
+    """The names a server at `url` lists; none where there is no such server."""
+    names: list[str] = []
+    with trio.move_on_after(PROBE_SECONDS):
+        try:
+            names = await ask(http, url)
+        except ModelError:
+            pass  # nobody there, or somebody else: both mean that there is no model
+    return names
+
+
+async def _ollama_models(http: Http, url: str) -> list[str]:
+    """Newest first, without those that only embed."""
+    found = await http.get_json(f"{url}/api/tags")
+    listed = found.get("models") if isinstance(found, dict) else None
+    models = [m for m in listed or [] if isinstance(m, dict) and isinstance(m.get("name"), str)]
+    models.sort(key=lambda m: str(m.get("modified_at", "")), reverse=True)
+    return [m["name"] for m in models if "embed" not in m["name"]]
+
+
+async def _llama_cpp_models(http: Http, url: str) -> list[str]:
+    return await list_models(http, f"{url}/v1")
+
+
+# what was configured
+
+
+def _check(configs: list[ModelConfig]) -> None:
+    names = [config.name for config in configs]
+    for config in configs:
+        if not re.fullmatch(r"[\w.:/-]{1,100}", config.name):
+            raise _invalid(config, "a name is made of letters, digits and . : / - _")
+        if names.count(config.name) > 1:
+            raise _invalid(config, "the name is there twice")
+        if config.max_retries < 0:
+            raise _invalid(config, "max_retries is below 0")
+        _base_url(config)
+
+
+def _base_url(config: ModelConfig) -> str:
+    url = config.base_url.rstrip("/").removesuffix("/chat/completions")
+    if not re.match(r"https?://[^/@?#\s]+(/|$)", url):
+        raise _invalid(config, "base_url has to be http(s)://host/path without a password")
+    return url
+
+
+def _key(config: ModelConfig, env: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The key, and why there is none where one was expected."""
+    if config.api_key_file:
+        key, where = _read_key(config, Path(config.api_key_file)), config.api_key_file
+    elif config.api_key_env:
+        key, where = env.get(config.api_key_env, "").strip(), config.api_key_env
+    else:
+        return None, None
+    if not key:
+        return None, f"The model {config.name} has no key: {where} is empty."
+    if not key.isascii() or not key.isprintable():
+        return None, f"The key of the model {config.name} has characters that no key has."
+    return key, None
+
+
+def _read_key(config: ModelConfig, path: Path) -> str:
+    try:
+        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise _invalid(config, f"{path} has to be readable by its owner alone (mode 600)")
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise _invalid(config, f"{path} cannot be read: {exc}") from None
+
+
+def _limit(value: Seconds) -> float | None:
+    return None if value == "off" or value == 0 else float(value)
+
+
+def _invalid(config: ModelConfig, reason: str) -> InvalidError:
+    return InvalidError(f"models.{config.name}: {reason}.", code="CONFIG_INVALID")

@@ -1,0 +1,298 @@
+"""The one way an adapter talks to a provider: httpx2 on Trio, no deadlines of its own.
+
+`exchange` pushes what arrives into a reader, instead of handing out an iterator, so that no cancel
+scope ever spans a `yield`. The deadlines are those of the caller (interface.py); here are only
+bounds on what comes after the answer is complete, and on connecting.
+"""
+
+import errno
+import ipaddress
+import os
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import httpx2
+import msgspec
+import trio
+
+from app.models.errors import ModelError
+from app.models.faults import from_status, scrub
+from app.models.interface import Sink
+
+# A host that drops packets: well above a slow TLS handshake, well below `header_timeout`, so that
+# a second try still fits in it.
+CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 1.0
+# After the answer is complete: how long usage and the end of the body may still take.
+TRAILER_SECONDS = 2.0
+# After the reader wants no more: time for the end of the body, so that the connection is reused.
+END_SECONDS = 0.1
+ERROR_BODY_SECONDS = 5.0
+ERROR_BODY_BYTES = 64 * 1024
+JSON_BODY_BYTES = 4 * 1024 * 1024
+# Idle connections are worth a TLS handshake; proxies commonly drop them after 60 s.
+KEEPALIVE_SECONDS = 50.0
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request. `secrets` are kept out of every error text."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = b""
+    method: str = "POST"
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def who(self) -> str:
+        """The host, as the person configured it."""
+        return host_of(self.url)
+
+
+class Reader(Protocol):
+    """Takes one response's bytes and pushes what they mean into the sink."""
+
+    @property
+    def complete(self) -> bool:
+        """Nothing that follows, and no way the connection may end, can spoil the answer."""
+
+    @property
+    def done(self) -> bool:
+        """Nothing more is wanted."""
+
+    def opened(self, headers: Mapping[str, str]) -> None:
+        """A 2xx response begins. Raises ModelError if it cannot be what was asked for."""
+
+    def feed(self, data: bytes) -> bool:
+        """Returns whether a model event was in it. Raises ModelError."""
+
+
+class Http:
+    """The connection pools, shared by all models for the life of the program.
+
+    Made and closed by `open_http`. Loopback addresses are never asked through a proxy.
+    """
+
+    def __init__(self) -> None:
+        # Made when first needed: loading the certificates takes 50 ms, a local model needs none.
+        self._clients: dict[str, httpx2.AsyncClient] = {}
+        self._making = trio.Lock()
+
+    async def exchange(self, call: Call, sink: Sink, reader: Reader) -> None:
+        """Make the request and feed the reader until it is done or the body ends.
+
+        Whether the answer was complete is for the caller to judge when this returns. Cancelling
+        closes the connection at once.
+
+        Raises ModelError: for what the transport, the status or the reader say, unless the answer
+        was complete by then.
+        """
+        with _translated(call, "MODEL_UNREACHABLE", "could not be reached"):
+            response = await self._send(call)
+        try:
+            if not response.is_success:
+                raise await self._refusal(call, response)
+            reader.opened(response.headers)
+            with _translated(call, "MODEL_EOF", "broke off the answer", reader):
+                await _pump(response, sink, reader)
+        finally:
+            # Unread responses are closed, not drained: their connection is not used again.
+            with trio.move_on_after(CLOSE_SECONDS, shield=True):
+                await response.aclose()
+
+    async def get_json(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
+        """The JSON document at `url`. The caller has a deadline. Raises ModelError."""
+        call = Call(url, {"accept": "application/json", **(headers or {})}, method="GET")
+        with _translated(call, "MODEL_UNREACHABLE", "could not be reached"):
+            response = await self._send(call)
+            try:
+                if not response.is_success:
+                    raise await self._refusal(call, response)
+                body = await _read(response, JSON_BODY_BYTES)
+            finally:
+                with trio.move_on_after(CLOSE_SECONDS, shield=True):
+                    await response.aclose()
+        try:
+            return msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            text = f"{call.who} did not answer with JSON."
+            raise ModelError(text, code="MODEL_PROTOCOL", retryable=False) from None
+
+    async def _send(self, call: Call) -> httpx2.Response:
+        client = await self._client(httpx2.URL(call.url))
+        request = client.build_request(
+            call.method, call.url, headers=dict(call.headers), content=call.body or None
+        )
+        return await client.send(request, stream=True)
+
+    async def _client(self, url: httpx2.URL) -> httpx2.AsyncClient:
+        local = is_loopback(url.host)
+        kind = "plain" if local and url.scheme == "http" else "direct" if local else "proxied"
+        async with self._making:
+            if kind not in self._clients:
+                # No certificates for "plain": it never speaks TLS, redirects are not followed.
+                verify: ssl.SSLContext | bool = False
+                if kind != "plain":
+                    verify = await trio.to_thread.run_sync(
+                        lambda: httpx2.create_ssl_context(), abandon_on_cancel=True
+                    )
+                self._clients[kind] = _make_client(verify, trust_env=not local)
+        return self._clients[kind]
+
+    async def aclose(self) -> None:
+        """Close all connections, also those in use. Idempotent."""
+        while self._clients:
+            await self._clients.popitem()[1].aclose()
+
+    async def _refusal(self, call: Call, response: httpx2.Response) -> ModelError:
+        body = b""
+        with trio.move_on_after(ERROR_BODY_SECONDS):
+            try:
+                body = await _read(response, ERROR_BODY_BYTES)
+            except httpx2.HTTPError:
+                pass  # the status alone has to do
+        return from_status(
+            response.status_code,
+            response.headers,
+            body,
+            who=call.who,
+            now=time.time(),
+            secrets=call.secrets,
+        )
+
+
+@asynccontextmanager
+async def open_http() -> AsyncIterator[Http]:
+    """The pools for the life of the program; leaving closes what is still connected."""
+    http = Http()
+    try:
+        yield http
+    finally:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await http.aclose()
+
+
+def _make_client(verify: ssl.SSLContext | bool, *, trust_env: bool) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        verify=verify,
+        trust_env=trust_env,
+        follow_redirects=False,  # would carry the key elsewhere
+        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+        # As many connections as there are turns: the service limits those, not this pool.
+        limits=httpx2.Limits(
+            max_connections=None,
+            max_keepalive_connections=20,
+            keepalive_expiry=KEEPALIVE_SECONDS,
+        ),
+        # Compressed streams arrive late and in lumps.
+        headers={"user-agent": "unbroken", "accept-encoding": "identity"},
+    )
+
+
+async def _pump(response: httpx2.Response, sink: Sink, reader: Reader) -> None:
+    async with aclosing(response.aiter_bytes()) as pieces:
+        with trio.CancelScope() as trailer:
+            async for piece in pieces:
+                event = reader.feed(piece)
+                if not event:
+                    sink.alive()
+                await sink.room()
+                if reader.done:
+                    break
+                if reader.complete and (event or trailer.deadline == float("inf")):
+                    trailer.deadline = trio.current_time() + TRAILER_SECONDS
+        if reader.done:
+            with trio.move_on_after(END_SECONDS):
+                await anext(pieces, b"")
+
+
+async def _read(response: httpx2.Response, limit: int) -> bytes:
+    body = bytearray()
+    async with aclosing(response.aiter_bytes()) as pieces:
+        async for piece in pieces:
+            body += piece
+            if len(body) >= limit:
+                break
+    return bytes(body[:limit])
+
+
+# faults of the transport
+
+
+@contextmanager
+def _translated(call: Call, code: str, what: str, reader: Reader | None = None) -> Iterator[None]:
+    """httpx2's errors as ModelError; none if the reader's answer is complete by then."""
+    try:
+        yield
+    except (httpx2.HTTPError, httpx2.InvalidURL) as exc:
+        if reader is not None and reader.complete:
+            return
+        # The text of a LocalProtocolError quotes the header it dislikes: `from None` and scrubbed.
+        raise _fault(exc, call, code, what) from None
+
+
+def _fault(exc: Exception, call: Call, code: str, what: str) -> ModelError:
+    chain = list(_chain(exc))
+    tls = [e for e in chain if isinstance(e, ssl.SSLError)]
+    broken_tls = ssl.SSLEOFError | ssl.SSLZeroReturnError | ssl.SSLSyscallError
+    if tls and not isinstance(tls[0], broken_tls):
+        reason = getattr(tls[0], "verify_message", "") or tls[0].reason or "TLS failed"
+        text = f"The connection to {call.who} is not secure: {scrub(str(reason), call.secrets)}."
+        return ModelError(text, code="MODEL_UNREACHABLE", retryable=False)
+    if isinstance(exc, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError | httpx2.InvalidURL):
+        text = f"The request to {call.who} cannot be made: check base_url and the key."
+        return ModelError(text, code="MODEL_REQUEST_REFUSED", retryable=False)
+    if isinstance(exc, httpx2.DecodingError):
+        code, what = "MODEL_PROTOCOL", "sent a body that cannot be decoded"
+    reason = scrub(_reason(exc, chain), call.secrets)
+    text = f"{call.who} {what}" + (f": {reason}." if reason else ".")
+    return ModelError(text, code=code, retryable=True)
+
+
+def _chain(exc: BaseException) -> Iterator[BaseException]:
+    """The exception, its causes, and what is in groups of them, outermost first."""
+    seen: list[BaseException] = [exc]
+    for e in seen:
+        yield e
+        inner = [e.__cause__, e.__context__]
+        if isinstance(e, BaseExceptionGroup):
+            inner += e.exceptions
+        seen += [i for i in inner if i is not None and i not in seen]
+
+
+def _reason(exc: Exception, chain: list[BaseException]) -> str:
+    if isinstance(exc, httpx2.ConnectTimeout):
+        return f"no connection within {CONNECT_SECONDS:.0f} seconds"
+    for e in chain:
+        if isinstance(e, socket.gaierror):
+            return "the name is not known"
+        if isinstance(e, OSError) and e.errno is not None and e.errno in errno.errorcode:
+            return os.strerror(e.errno)
+    return str(exc).rstrip(".")
+
+
+# addresses
+
+
+def host_of(url: str) -> str:
+    """The host in `url`, "?" where there is none."""
+    try:
+        return httpx2.URL(url).host or "?"
+    except httpx2.InvalidURL:
+        return "?"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine itself."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

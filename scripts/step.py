@@ -88,7 +88,7 @@ def run(
 
 
 def child_environment() -> dict[str, str]:
-    """Our environment for a program of ours, its packages and page first on the path.
+    """Our variables for a program of the environment.
 
     Bytecode is written even where the machine forbids it: otherwise each start compiles everything.
     """

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import trio
-from sqlalchemy import Connection
+from sqlalchemy import Connection as Connection
 
 from store import sqlite
 from store.errors import StoreError, StoreUnavailableError, StreamClosedError

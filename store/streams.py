@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from store.errors import StreamClosedError
 from store.schema import stream, turn
@@ -32,7 +32,8 @@ _COLUMNS = (
 def create(connection: Connection, id_: str, turn_number: int, now: int) -> int:
     """A new, empty stream. Returns its number."""
     row = {"id": id_, "turn": turn_number, "created_at": now, "pruned": 0}
-    return connection.execute(stream.insert().values(row).returning(stream.c.number)).scalar_one()
+    made = connection.execute(stream.insert().values(row).returning(stream.c.number))
+    return int(made.scalar_one())
 
 
 def find(connection: Connection, id_: str) -> StreamRow | None:
@@ -60,6 +61,12 @@ def close(connection: Connection, number: int, now: int, successor: int | None =
     )
     if changed.rowcount != 1:
         raise StreamClosedError(f"stream {number} is closed")
+
+
+def count(connection: Connection, turn_number: int) -> int:
+    """How many streams the turn has had."""
+    query = select(func.count()).select_from(stream).where(stream.c.turn == turn_number)
+    return connection.scalar(query) or 0
 
 
 def expired(connection: Connection, before: int, limit: int) -> list[int]:

@@ -56,7 +56,8 @@ _OPEN = turn.c.ended_at.is_(None)
 def create(connection: Connection, values: dict[str, Any]) -> int:
     """A new turn, queued; `stream` is set by `attach`. Returns its number."""
     row = {"stream": 0, "recoveries": 0, "released": 0, **values}
-    return connection.execute(turn.insert().values(row).returning(turn.c.number)).scalar_one()
+    made = connection.execute(turn.insert().values(row).returning(turn.c.number))
+    return int(made.scalar_one())
 
 
 def attach(connection: Connection, number: int, stream_number: int) -> None:

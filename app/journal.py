@@ -1,0 +1,216 @@
+"""The journal: append = commit, then ring; follow(cursor) = one loop for replay and live tail.
+
+A reader holds a position and nothing else. Its loop is: take the bell, read after the position, and
+only if there was nothing, wait for that bell. So a commit between "read" and "wait" cannot be
+missed, whatever the order (P13), and a slow reader costs one integer (L5).
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import trio
+
+from app.errors import InvalidError, NotFoundError
+from app.tail import Tail
+from store import segments, streams
+from store.database import Connection, Database
+from store.segments import Segment
+from store.streams import StreamRow
+
+# How much a reader that is behind reads from the store, or sends, at once.
+READ_BYTES = 256 * 1024
+
+# The bell rings so often per heartbeat; a reader speaks if it was silent for the rest. So the
+# silence on the wire is between 0.7 and 1 heartbeat.
+RINGS_PER_BEAT = 4
+BEAT_AFTER = 0.7
+
+Idle = Literal["beat", "draining", "end"]
+
+
+class Journal:
+    """All streams: the live ones by their tails, the ended ones from the store."""
+
+    def __init__(self, database: Database, *, heartbeat: float) -> None:
+        """`heartbeat`: seconds of silence after which a reader is given a "beat"."""
+        self.database = database
+        self.heartbeat = heartbeat
+        self.draining = False  # set once, by drain(): readers end, writers go on
+        self._tails: dict[str, Tail] = {}
+
+    # writers
+
+    def open(self, number: int, id_: str) -> Tail:
+        """The writing end of a new, empty stream. `close` it when its end is on record."""
+        tail = Tail(self.database, number, id_)
+        self._tails[id_] = tail
+        return tail
+
+    def close(self, tail: Tail) -> None:
+        """Forget a tail whose stream has ended; its readers keep it until they are through."""
+        self._tails.pop(tail.id, None)
+
+    def tail(self, id_: str) -> Tail | None:
+        """The live end of a stream; None if it has ended or does not exist."""
+        return self._tails.get(id_)
+
+    # readers
+
+    async def locate(self, stream_id: str, cursor: tuple[str, int] | None = None) -> "Reader":
+        """A reader of the stream, after the cursor.
+
+        Args:
+            cursor: (stream id, seq). The id may be that of another stream of the same turn: a
+                reader of a superseded one is led on to the successor.
+
+        Raises:
+            NotFoundError: STREAM_NOT_FOUND.
+            InvalidError: CURSOR_INVALID: another turn's stream, or beyond the end of a live one.
+        """
+        name, seq = cursor or (stream_id, 0)
+        tail = self._tails.get(name) if name == stream_id else None
+        if tail is None:
+            tail, number = await self._look_up(stream_id, name)
+        else:
+            number = tail.number
+        if tail is not None and seq > tail.durable:
+            raise InvalidError("The cursor is beyond the end", code="CURSOR_INVALID")
+        return Reader(self, number, name, seq, tail)
+
+    async def _look_up(self, stream_id: str, name: str) -> tuple[Tail | None, int]:
+        def find(connection: Connection) -> tuple[StreamRow | None, StreamRow | None]:
+            row = streams.find(connection, stream_id)
+            return row, row if name == stream_id else streams.find(connection, name)
+
+        row, at = await self.database.read(find)
+        if row is None:
+            raise NotFoundError("No such stream", code="STREAM_NOT_FOUND")
+        if at is None or at.turn != row.turn:
+            raise InvalidError("The cursor is of another turn", code="CURSOR_INVALID")
+        return self._tails.get(name), at.number
+
+    def drain(self) -> None:
+        """Shutdown has begun: every reader is told, at once, also the quiet ones."""
+        self.draining = True
+        self._ring_all()
+
+    async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Rings often enough for heartbeats, so that a reader waits without a timer of its own.
+
+        One timer for all readers: a timeout per wait would cost 7 us per delivered event.
+        """
+        task_status.started()
+        while True:
+            await trio.sleep(self.heartbeat / RINGS_PER_BEAT)
+            self._ring_all()
+
+    def _ring_all(self) -> None:
+        for tail in self._tails.values():
+            tail.ring()
+
+    async def stored(self, number: int, seq: int) -> tuple[list[Segment], StreamRow]:
+        """Segments after `seq` and the stream's row, in one read transaction."""
+
+        def read(connection: Connection) -> tuple[list[Segment], StreamRow]:
+            found = segments.read_after(connection, number, seq, READ_BYTES)
+            return found, streams.get(connection, number)
+
+        return await self.database.read(read)
+
+
+class Reader:
+    """A position in a turn's log, led from a superseded stream to its successor."""
+
+    def __init__(
+        self, journal: Journal, number: int, name: str, seq: int, tail: Tail | None
+    ) -> None:
+        self.name = name  # id of the stream the position is in
+        self.seq = seq  # everything up to it was given out
+        self._journal = journal
+        self._number = number
+        self._tail = tail
+        self._over = False  # nothing comes any more
+        self._spoke = trio.current_time()
+        if tail is not None:
+            tail.readers += 1
+
+    async def next(self) -> bytes | Idle:
+        """The next frames, as many as there are; or why there are none.
+
+        "beat": nothing happened for the heartbeat interval. "draining": the server shuts down, the
+        turn goes on later. "end": the outcome was given out. Waits for the bell of the stream,
+        which the journal rings several times per heartbeat.
+        """
+        while not self._over:
+            tail = self._tail
+            if tail is None or not tail.holds(self.seq):
+                found = await self._from_store()
+            elif self.seq < tail.durable:
+                found = tail.after(self.seq)
+                self.seq = tail.durable
+            elif tail.lost:
+                self.close()
+                self._over = False  # the store knows the successor
+                continue
+            elif tail.ended:
+                self.close()
+                break
+            elif tail.broken is not None:
+                self._over = True
+                return tail.broken
+            elif self._journal.draining:
+                return "draining"
+            else:
+                if trio.current_time() - self._spoke >= self._journal.heartbeat * BEAT_AFTER:
+                    self._spoke = trio.current_time()
+                    return "beat"
+                tail.waiting = True
+                await tail.bell.wait()
+                continue
+            if found:
+                self._spoke = trio.current_time()
+                return found
+        return "end"
+
+    def close(self) -> None:
+        """Idempotent. The reader is gone; its tail counts one less."""
+        if self._tail is not None:
+            self._tail.readers -= 1
+            self._tail = None
+        self._over = True
+
+    async def _from_store(self) -> bytes:
+        found, row = await self._journal.stored(self._number, self.seq)
+        if found:
+            frames = cut(found, self.seq)
+            self.seq = found[-1].last_seq
+            return frames
+        if row.pruned:
+            self._over = True
+            return b""
+        if row.successor is not None:
+            await self._follow(row.successor)
+        elif row.ended_at is not None or self._tail is None:
+            self._over = True
+        return b""
+
+    async def _follow(self, successor: int) -> None:
+        row = await self._journal.database.read(lambda c: streams.get(c, successor))
+        self.close()
+        self._over = False
+        self._number, self.name, self.seq = row.number, row.id, 0
+        self._tail = self._journal.tail(row.id)
+        if self._tail is not None:
+            self._tail.readers += 1
+
+
+def cut(found: Iterable[Segment], seq: int) -> bytes:
+    """The frames of the segments that come after `seq`."""
+    joined = []
+    for segment in found:
+        frames = segment.frames
+        surplus = seq - (segment.last_seq - segment.events)
+        if surplus > 0:
+            frames = b"\n\n".join(frames.split(b"\n\n", surplus)[surplus:])
+        joined.append(frames)
+    return b"".join(joined)

@@ -1,0 +1,207 @@
+"""The live end of one stream: what its one writer appends, and what its readers share.
+
+Pending events become frames only when a commit takes them, so deltas of the same part that wait
+behind a commit merge into one event. Frames become visible only when their commit is on record
+(L2).
+"""
+
+from collections.abc import Callable
+
+import trio
+
+from app import events as ev
+from app.message import Fold
+from store.database import Database
+from store.errors import StoreError, StreamClosedError
+from store.segments import Segment
+
+# Frames kept in memory for readers; whoever falls further behind reads the store (L5). The list is
+# cut when it is twice as long, so the cut costs nothing per event.
+KEEP_FRAMES = 5_000
+KEEP_BYTES = 4 * 1024 * 1024
+# A merged delta stays small enough for one network write and one reducer step.
+MERGE_BYTES = 16 * 1024
+# What an event costs beside its text, for the bound on pending bytes.
+EVENT_OVERHEAD = 64
+
+Merging = ev.TextDelta | ev.ReasoningDelta
+
+
+class _Delta:
+    """Deltas of one part that wait for a commit and will be one event."""
+
+    __slots__ = ("id", "kind", "pieces", "size")
+
+    def __init__(self, first: Merging) -> None:
+        self.kind = type(first)
+        self.id = first.id
+        self.pieces = [first.delta]
+        self.size = len(first.delta)
+
+    def event(self) -> ev.Event:
+        pieces = self.pieces
+        return self.kind(self.id, pieces[0] if len(pieces) == 1 else "".join(pieces))
+
+
+class Tail:
+    """Made by the journal for each stream that is open. Belongs to the Trio thread.
+
+    `durable` is the seq of the newest event on record: readers may have everything up to it.
+    """
+
+    def __init__(self, database: Database, number: int, id_: str) -> None:
+        self.number = number
+        self.id = id_
+        self.fold = Fold()  # of the events on record, so exact for `durable`
+        self.durable = 0
+        self.ended = False  # set when the last event is on record
+        self.lost = False  # set when another writer took the stream over: the store knows more
+        self.error: StoreError | None = None  # set when a commit failed: the turn must end
+        self.on_failure: Callable[[], None] | None = None  # told of that at once, on commit
+        self.broken: bytes | None = None  # a last frame without id, told instead of what was lost
+        self.bell = trio.Event()  # swapped at each ring: take it, look, then wait for it
+        self.waiting = False  # somebody waits for the bell
+        self.readers = 0
+        self._database = database
+        self._pending: list[ev.Event | _Delta] = []
+        self._pending_bytes = 0
+        self._flying: list[ev.Event] = []  # in the commit that is under way
+        self._flying_frames: list[bytes] = []
+        self._closing = False  # the last event was appended
+        self._base = 1  # seq of _frames[0]
+        self._frames: list[bytes] = []
+        self._bytes = 0
+        self._memo: tuple[int, int, bytes] = (0, 0, b"")
+
+    # writing
+
+    def append(self, *events: ev.Event) -> None:
+        """Append to the log; committed with everything else that is handed over in this tick.
+
+        Raises the StoreError that broke the stream: nothing can be appended any more.
+        """
+        if self.error is not None:
+            raise self.error
+        pending = self._pending
+        size = 0
+        for event in events:
+            if isinstance(event, ev.TextDelta | ev.ReasoningDelta):
+                size += len(event.delta)
+                last = pending[-1] if pending else None
+                if (
+                    type(last) is _Delta
+                    and last.id == event.id
+                    and last.kind is type(event)
+                    and last.size < MERGE_BYTES
+                ):
+                    last.pieces.append(event.delta)
+                    last.size += len(event.delta)
+                    continue
+                pending.append(_Delta(event))
+            else:
+                pending.append(event)
+            size += EVENT_OVERHEAD
+        self._pending_bytes += size
+        self._database.pending(size)
+        self._database.mark(self)
+
+    def preview(self, *events: ev.Event) -> Fold:
+        """The fold of everything appended so far, on record or not, and of `events` after it."""
+        fold = self.fold.copy()
+        for event in (*self._flying, *self._unmerged(), *events):
+            fold.apply(event)
+        return fold
+
+    def end(self, *events: ev.Event) -> None:
+        """Append the last events of the stream: outcome or superseded."""
+        self.append(*events)
+        self._closing = True
+
+    def repair(self) -> None:
+        """After a failed commit: drop what was never on record, so that an end can be appended."""
+        self._database.pending(-self._pending_bytes)
+        self._pending, self._pending_bytes = [], 0
+        self._flying, self._flying_frames = [], []
+        self.error, self._closing = None, False
+
+    def tell_broken(self, event: ev.Event) -> None:
+        """The one exception to L2: the store is broken, so live readers are told directly."""
+        self.broken = b"data: %b\n\n" % ev.encode(event)
+        self.ring()
+
+    # the database's side (store.database.Appender)
+
+    def take(self) -> Segment | None:
+        if not self._pending or self.error is not None:
+            return None
+        self._flying = list(self._unmerged())
+        self._pending = []
+        self._database.pending(-self._pending_bytes)
+        self._pending_bytes = 0
+        first = self.durable + 1
+        name = self.id.encode()
+        frames = [
+            b"id: %b:%d\ndata: %b\n\n" % (name, seq, ev.encode(event))
+            for seq, event in enumerate(self._flying, first)
+        ]
+        self._flying_frames = frames
+        joined = frames[0] if len(frames) == 1 else b"".join(frames)
+        return Segment(self.number, self.durable + len(frames), len(frames), joined)
+
+    def committed(self, segment: Segment) -> None:
+        frames = self._flying_frames
+        # The next reader to look is most likely at the old end: it gets these very bytes.
+        self._memo = (self.durable, segment.last_seq, segment.frames)
+        self._frames += frames
+        self._bytes += len(segment.frames)
+        for event in self._flying:
+            self.fold.apply(event)
+        self._flying, self._flying_frames = [], []
+        self.durable = segment.last_seq
+        if len(self._frames) > 2 * KEEP_FRAMES or self._bytes > 2 * KEEP_BYTES:
+            self._trim()
+        if self._closing and not self._pending:
+            self.ended = True
+        self.ring()
+
+    def failed(self, error: StoreError) -> None:
+        self.error = error
+        self.lost = isinstance(error, StreamClosedError)
+        if self.on_failure is not None:
+            self.on_failure()
+
+    # reading
+
+    def ring(self) -> None:
+        """Wake every waiting reader. Carries no data."""
+        if self.waiting:
+            self.waiting = False
+            bell, self.bell = self.bell, trio.Event()
+            bell.set()
+
+    def holds(self, seq: int) -> bool:
+        """Whether the events after `seq` are all still in memory."""
+        return seq + 1 >= self._base
+
+    def after(self, seq: int) -> bytes:
+        """The frames after `seq` up to `durable`; only where `holds(seq)`. Joined once for all."""
+        memo = self._memo
+        if memo[0] == seq and memo[1] == self.durable:
+            return memo[2]
+        frames = self._frames[seq + 1 - self._base :]
+        joined = frames[0] if len(frames) == 1 else b"".join(frames)
+        self._memo = (seq, self.durable, joined)
+        return joined
+
+    def _unmerged(self) -> list[ev.Event]:
+        return [p.event() if type(p) is _Delta else p for p in self._pending]  # type: ignore[misc]
+
+    def _trim(self) -> None:
+        cut = max(0, len(self._frames) - KEEP_FRAMES)
+        kept = sum(map(len, self._frames[cut:]))
+        while kept > KEEP_BYTES and cut < len(self._frames) - 1:
+            kept -= len(self._frames[cut])
+            cut += 1
+        del self._frames[:cut]
+        self._base += cut
+        self._bytes = kept

@@ -1,0 +1,154 @@
+"""Threads as clients see them: the list, and the snapshot that a stream can be followed from (L7)."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from app.errors import NotFoundError
+from app.feed import Change, Feed, ThreadState
+from app.message import Part
+from app.turns.service import TurnService
+from app.turns.turn import LiveTurn
+from store import messages, threads, turns
+from store.database import Connection, Database
+from store.messages import MessageRow
+from store.threads import ThreadRow
+from store.turns import TurnRow
+
+
+class ThreadView(msgspec.Struct, frozen=True, rename="camel"):
+    """A thread as the list shows it. Times in ms since 1970."""
+
+    id: str
+    title: str
+    created_at: int
+    updated_at: int
+    version: int
+    state: str
+    leaf: str | None
+
+
+class TurnView(msgspec.Struct, frozen=True, rename="camel"):
+    """`cursor`: what the parts are exact for; None once the turn has ended."""
+
+    state: str
+    stream: str
+    cursor: str | None
+    model: str
+    status: Any
+    outcome: Any
+
+
+class MessageView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    id: str
+    role: str
+    created_at: int
+    parts: list[Part]
+    parent: str | None
+    turn: TurnView | None = None
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A whole thread at one moment."""
+
+    thread: ThreadView
+    messages: list[MessageView]
+
+
+class Threads:
+    """Reads and changes threads; turns are the turn service's."""
+
+    def __init__(self, database: Database, service: TurnService, feed: Feed) -> None:
+        self._database = database
+        self._service = service
+        self._feed = feed
+
+    async def list(
+        self, limit: int, before: tuple[int, str] | None = None
+    ) -> tuple[list[ThreadView], tuple[int, str] | None]:
+        """One page, newest change first, and where the next one begins (None: there is none)."""
+        rows = await self._database.read(lambda c: threads.page(c, limit + 1, before))
+        more = (rows[limit - 1].updated_at, rows[limit - 1].id) if len(rows) > limit else None
+        return [_thread(row) for row in rows[:limit]], more
+
+    async def snapshot(self, id_: str) -> Snapshot:
+        """Raises NotFoundError (THREAD_NOT_FOUND).
+
+        What has ended is read in one transaction; a running turn is taken from the fold of its
+        committed events. If one ended in between, its row is stale and everything is read again.
+        """
+        while True:
+            thread, rows, turn_rows = await self._database.read(lambda c: _read(c, id_))
+            if thread is None:
+                raise NotFoundError("No such conversation", code="THREAD_NOT_FOUND")
+            live = {row.id: self._service.live(row.id) for row in turn_rows if not row.ended_at}
+            if None not in live.values():
+                break
+        by_id = {row.id: row for row in turn_rows}
+        views = [_message(row, by_id.get(row.id), live.get(row.id)) for row in rows]
+        return Snapshot(_thread(thread, self._service.thread_state(id_)), views)
+
+    async def rename(self, id_: str, title: str, now: int) -> ThreadView:
+        """Raises NotFoundError (THREAD_NOT_FOUND)."""
+
+        def write(connection: Connection) -> ThreadRow | None:
+            threads.touch(connection, id_, now, title=title)
+            return threads.find(connection, id_)
+
+        row = await self._database.write(write)
+        if row is None:
+            raise NotFoundError("No such conversation", code="THREAD_NOT_FOUND")
+        self._feed.publish(Change(id_, row.version, self._service.thread_state(id_)))
+        return _thread(row)
+
+    async def remove(self, id_: str) -> None:
+        """Stop its turns, then delete all of it. Idempotent."""
+        await self._service.stop_thread(id_)
+        if await self._database.write(lambda c: threads.remove(c, id_)):
+            self._feed.publish(Change(id_, 0, "idle", deleted=True))
+
+    async def active_stream(self, id_: str) -> str | None:
+        """Id of the stream of the running turn, or of the first in the queue; None: idle."""
+        rows = await self._database.read(lambda c: turns.open_turns(c, id_))
+        rows.sort(key=lambda row: row.state != "running")
+        return rows[0].stream_id if rows else None
+
+
+def _read(
+    connection: Connection, id_: str
+) -> tuple[ThreadRow | None, list[MessageRow], list[TurnRow]]:
+    return (
+        threads.find(connection, id_),
+        messages.of_thread(connection, id_),
+        turns.of_thread(connection, id_),
+    )
+
+
+def _thread(row: ThreadRow, state: ThreadState | None = None) -> ThreadView:
+    return ThreadView(
+        row.id,
+        row.title,
+        row.created_at,
+        row.updated_at,
+        row.version,
+        state or row.state,
+        row.leaf,
+    )
+
+
+def _message(row: MessageRow, turn: TurnRow | None, live: LiveTurn | None) -> MessageView:
+    if live is not None:
+        tail = live.tail
+        cursor = f"{tail.id}:{tail.durable}"
+        view = TurnView(live.state, tail.id, cursor, live.model, tail.fold.status, None)
+        return _view(row, tail.fold.parts(), view)
+    ended = None
+    if turn is not None:
+        outcome = msgspec.Raw(turn.outcome) if turn.outcome else None
+        ended = TurnView(turn.state, turn.stream_id, None, turn.model, None, outcome)
+    return _view(row, json.loads(row.parts), ended)
+
+
+def _view(row: MessageRow, parts: list[Part], turn: TurnView | None) -> MessageView:
+    return MessageView(row.id, row.role, row.created_at, parts, row.parent, turn)

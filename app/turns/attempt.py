@@ -1,0 +1,129 @@
+"""One step's model request: deadlines around the whole call, retries, withdrawal.
+
+The scopes are outside the adapter and its HTTP client, so DNS, credentials, connecting, headers and
+every kind of body are watched alike (S2).
+"""
+
+import random
+from collections.abc import Callable
+
+import msgspec
+import trio
+
+from app import events as ev
+from app.clock import WallClock
+from app.models.errors import ModelError
+from app.models.interface import AssistantStep, Model, ModelRequest
+from app.tail import Tail
+from app.turns.sink import AttemptSink, PartIds, Watch
+from app.turns.steps import StepRecord
+from store.database import Database
+
+BACKOFF_FIRST_SECONDS = 1.0
+BACKOFF_LIMIT_SECONDS = 30.0
+# A provider may ask for a longer pause than our own backoff; beyond this we do not wait for it.
+RETRY_AFTER_LIMIT_SECONDS = 120.0
+
+
+class AttemptLimits(msgspec.Struct, frozen=True):
+    """Seconds; None: no limit, which removes that protection.
+
+    `header`: connecting, headers and first content together. `chunk`: silence between model
+    events. `alive`: the longer clock, which comments and pings reset too.
+    """
+
+    header: float | None = 300.0
+    chunk: float | None = 120.0
+    alive: float | None = 600.0
+    max_retries: int = 5
+
+
+class GaveUpError(Exception):
+    """The step failed for good. `tries`: how many requests were made."""
+
+    def __init__(self, error: ModelError, tries: int) -> None:
+        super().__init__(error.text)
+        self.error = error
+        self.tries = tries
+
+
+class StepResult(msgspec.Struct, frozen=True):
+    """A complete response. `bad_calls`: call id -> why its input is not usable."""
+
+    record: StepRecord
+    bad_calls: dict[str, str]
+
+
+class Attempts:
+    """Asks one model, again where that makes sense, until a response is complete."""
+
+    def __init__(
+        self,
+        model: Model,
+        limits: AttemptLimits,
+        *,
+        tail: Tail,
+        database: Database,
+        clock: WallClock,
+        ids: PartIds,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._model = model
+        self._limits = limits
+        self._tail = tail
+        self._database = database
+        self._clock = clock
+        self._ids = ids
+        self._jitter = jitter
+
+    async def step(self, request: ModelRequest) -> StepResult:
+        """One step. Everything a failed attempt streamed is withdrawn before the next (S4).
+
+        Raises GaveUpError; cancellation passes through, also during a pause.
+        """
+        self._tail.append(ev.StartStep(), ev.Status("connecting", f"Asking {self._model.name}"))
+        limit = self._limits.max_retries + 1
+        for number in range(1, limit + 1):
+            try:
+                return await self._attempt(request)
+            except ModelError as error:
+                pause = self._pause(error, number)
+                if not error.retryable or number == limit or pause is None:
+                    raise GaveUpError(error, number) from error
+                await self._wait(error, number + 1, limit, pause)
+        raise AssertionError("unreachable")
+
+    async def _attempt(self, request: ModelRequest) -> StepResult:
+        limits = self._limits
+        progress = Watch(limits.header, limits.chunk)
+        life = Watch(limits.alive, limits.alive)
+        sink = AttemptSink(self._tail, self._database, self._ids, progress, life)
+        completion = None
+        with life.scope, progress.scope:
+            completion = await self._model.respond(request, sink)
+        if completion is None:
+            raise ModelError("The model stopped responding.", code="MODEL_STALLED", retryable=True)
+        sink.close()
+        step = AssistantStep("".join(sink.texts), list(sink.calls), completion.state)
+        record = StepRecord(step, completion.finish_reason, completion.usage)
+        return StepResult(record, sink.bad_calls)
+
+    async def _wait(self, error: ModelError, attempt: int, limit: int, pause: float) -> None:
+        until = self._clock.now_ms() + round(pause * 1000)
+        self._tail.append(
+            ev.ResetStep(error.code),
+            ev.Status("retrying", error.text, attempt=attempt, limit=limit, until=until),
+        )
+        await trio.sleep(pause)
+        text = f"Asking {self._model.name} again"
+        self._tail.append(ev.Status("connecting", text, attempt=attempt, limit=limit))
+
+    def _pause(self, error: ModelError, failures: int) -> float | None:
+        """Seconds before the next request; None if the provider asks for too long a pause."""
+        backoff = min(BACKOFF_LIMIT_SECONDS, BACKOFF_FIRST_SECONDS * 2.0 ** (failures - 1))
+        backoff *= 0.75 + 0.25 * self._jitter()
+        if error.retry_after is None:
+            return backoff
+        if error.retry_after > RETRY_AFTER_LIMIT_SECONDS:
+            return None
+        return max(backoff, error.retry_after)

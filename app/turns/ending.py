@@ -1,0 +1,39 @@
+"""The terminal record: message, outcome and end of the stream are one transaction (O4)."""
+
+from app import events as ev
+from store import messages, streams, threads, turns
+from store.database import Connection
+from store.turns import TurnRow
+
+
+def record_end(
+    connection: Connection,
+    number: int,
+    stream: int,
+    outcome: ev.Outcome,
+    message: str,
+    parts: bytes,
+) -> None:
+    """Write it, in the caller's transaction.
+
+    Args:
+        number: the turn's. `stream`: number of the stream the caller writes to.
+        message: id of the answer. `parts`: its final parts, JSON.
+
+    Raises StreamClosedError if the turn has ended or is not on this stream any more.
+    """
+    turns.end(connection, number, stream, outcome.outcome, ev.encode(outcome), outcome.at)
+    streams.close(connection, stream, outcome.at)
+    messages.set_parts(connection, message, parts)
+
+
+def promote(
+    connection: Connection, thread: str, now: int, timeout_ms: int | None
+) -> TurnRow | None:
+    """Start the next queued turn of the thread, if its time has come. Returns it, running."""
+    row = turns.next_queued(connection, thread)
+    if row is None:
+        return None
+    turns.start(connection, row.number, now, None if timeout_ms is None else now + timeout_ms)
+    threads.touch(connection, thread, now)
+    return turns.by_number(connection, row.number)

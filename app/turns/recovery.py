@@ -1,0 +1,124 @@
+"""After a crash or a restart: one transaction per orphaned turn, before the port answers.
+
+Seal the old stream (its last event names the successor), open the successor with a snapshot of what
+is kept, count one recovery. Kept are completed steps and settled tools; the broken attempt is
+withdrawn and will be asked again; a tool that may have happened is told as unknown, not run again.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from app import events as ev
+from app.message import Fold, Part
+from app.tools.registry import Toolbox
+from app.turns import outcomes
+from app.turns.ending import record_end
+from app.turns.intake import new_stream_id
+from app.turns.outcomes import Ending
+from app.turns.steps import StepRecord, decode_step
+from store import segments, streams, turns
+from store.database import Connection
+from store.segments import Segment
+from store.turns import TurnRow
+
+UNKNOWN_TEXT = "The server stopped while this ran: it may have had its effect. It is not run again."
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A turn with a fresh, empty stream, and how to go on with it.
+
+    `life`: how many streams it had before. `first`: the events its new stream begins with.
+    `ending`: it is not run again, only ended.
+    """
+
+    row: TurnRow
+    life: int
+    records: list[StepRecord]
+    first: list[ev.Event]
+    ending: Ending | None = None
+
+
+def recover(
+    connection: Connection, row: TurnRow, toolbox: Toolbox, now: int, max_recoveries: int
+) -> Recovered | None:
+    """The transaction for one turn that was running when its process ended.
+
+    Returns None if its log already held an outcome: then only the bookkeeping was made up for.
+    """
+    found = segments.read_after(connection, row.stream, 0)
+    fold = Fold()
+    for event in decoded(found):
+        fold.apply(event)
+    if fold.outcome is not None:
+        encoded = msgspec.json.encode(fold.parts())
+        record_end(connection, row.number, row.stream, fold.outcome, row.id, encoded)
+        return None
+    records = [decode_step(data) for data in turns.steps(connection, row.number)]
+    ending = _ending(row, now, max_recoveries)
+    parts = fold.parts()  # what was said is kept (C3), unless it will be said again
+    if ending is None:
+        parts = settled(kept_parts(parts, len(records)), toolbox, now)
+    stream_id = new_stream_id()
+    successor = streams.create(connection, stream_id, row.number, now)
+    last = found[-1].last_seq if found else 0
+    superseded = frame(row.stream_id, last + 1, ev.Superseded(stream_id))
+    segments.append(connection, [Segment(row.stream, last + 1, 1, superseded)])
+    streams.close(connection, row.stream, now, successor)
+    turns.recover(connection, row.number, successor, counted=not row.released)
+    status = ev.Status("recovering", "The server was restarted. The answer goes on.")
+    first: list[ev.Event] = [ev.Snapshot(parts), status]
+    life = streams.count(connection, row.number) - 1
+    return Recovered(turns.by_number(connection, row.number), life, records, first, ending)
+
+
+def _ending(row: TurnRow, now: int, max_recoveries: int) -> Ending | None:
+    if row.cancel_requested_at is not None:
+        return outcomes.CANCELLED
+    if row.deadline_at is not None and row.deadline_at <= now:
+        return outcomes.timed_out((row.deadline_at - (row.started_at or 0)) / 60_000)
+    if row.recoveries >= max_recoveries and not row.released:
+        return outcomes.RECOVERY_EXHAUSTED
+    return None
+
+
+def kept_parts(parts: list[Part], complete: int) -> list[Part]:
+    """The parts of the first `complete` steps: what follows belongs to a broken attempt."""
+    seen = 0
+    for index, part in enumerate(parts):
+        if part["type"] == "step-start":
+            seen += 1
+            if seen > complete:
+                return parts[:index]
+    return parts
+
+
+def settled(parts: list[Part], toolbox: Toolbox, now: int) -> list[Part]:
+    """Calls that were dispatched and have no result become "outcome unknown" (S5).
+
+    An idempotent tool is put back to where it can be run again.
+    """
+    for part in parts:
+        if part["type"] != "tool" or part["state"] != "running":
+            continue
+        tool = toolbox.get(part["toolName"])
+        if tool is not None and tool.idempotent:
+            part["state"] = "input-available"
+        else:
+            part.update(state="output-error", errorText=UNKNOWN_TEXT, unknown=True, endedAt=now)
+    return parts
+
+
+def decoded(found: list[Segment]) -> list[ev.AnyEvent]:
+    """The events of stored segments, in order."""
+    events = []
+    for segment in found:
+        for one in segment.frames.split(b"\n\n")[:-1]:
+            events.append(ev.decode(one[one.index(b"\ndata: ") + 7 :]))
+    return events
+
+
+def frame(stream_id: str, seq: int, event: ev.Event) -> bytes:
+    """One stored frame, as the tail makes them."""
+    return b"id: %b:%d\ndata: %b\n\n" % (stream_id.encode(), seq, ev.encode(event))

@@ -1,0 +1,283 @@
+"""The turns of this process: accept, queue, start, stop, and pick up what a crash left (T1, T4)."""
+
+from collections.abc import Callable
+
+import structlog
+import trio
+
+from app import events as ev
+from app.clock import WallClock
+from app.errors import NotFoundError, UnavailableError
+from app.feed import Change, Feed, ThreadState
+from app.journal import Journal
+from app.message import Fold
+from app.tools.registry import Toolbox
+from app.turns import outcomes
+from app.turns.ending import promote
+from app.turns.intake import Accepted, Submission, accept
+from app.turns.outcomes import Ending
+from app.turns.recovery import Recovered, recover
+from app.turns.state import State
+from app.turns.steps import tool_results
+from app.turns.supervisor import Ended, Models, Supervisor, TurnLimits
+from app.turns.turn import LiveTurn
+from store import streams, turns
+from store.database import Connection
+from store.turns import TurnRow
+
+log = structlog.get_logger()
+
+# What a shutdown may take to mark its unfinished turns, beside the grace period.
+RELEASE_SECONDS = 5.0
+
+
+class TurnService:
+    """Owns the turns nursery. A request asks it; no request owns a turn."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        models: Models,
+        toolbox: Toolbox,
+        clock: WallClock,
+        feed: Feed,
+        limits: TurnLimits,
+        *,
+        max_streams: int = 10_000,
+        grace: float = 10.0,
+    ) -> None:
+        """`grace`: seconds that running turns get to end by themselves at a shutdown."""
+        self._journal = journal
+        self._database = journal.database
+        self._models = models
+        self._toolbox = toolbox
+        self._clock = clock
+        self._feed = feed
+        self._max_streams = max_streams
+        self._grace = grace
+        self._supervisor = Supervisor(journal, models, toolbox, clock, limits, self._ended)
+        self._limits = limits
+        self._open: dict[str, LiveTurn] = {}  # by turn id; queued and running
+        self._nursery: trio.Nursery
+        self._stopping = False  # set once, when the shutdown begins: nothing new is started
+        self._idle = trio.Event()  # swapped; rung when a turn has ended
+
+    # life
+
+    async def serve(
+        self, drain: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Run turns until `drain`, then for the grace period; then leave the rest to recovery.
+
+        Orphans of an earlier life are settled before it reports that it has started.
+        """
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            await self._restore()
+            task_status.started()
+            await drain.wait()
+            self._stopping = True
+            self._supervisor.promoting = False
+            with trio.move_on_after(self._grace):
+                while self._running():
+                    idle = self._idle
+                    await idle.wait()
+            nursery.cancel_scope.cancel(reason="shutdown")
+        if left := [live.number for live in self._running()]:
+            log.info("turns are left for the next start", turns=len(left))
+            with trio.move_on_after(RELEASE_SECONDS, shield=True):
+                await self._database.write(lambda c: turns.release(c, left))
+
+    def _running(self) -> list[LiveTurn]:
+        return [live for live in self._open.values() if live.state is State.RUNNING]
+
+    # sending
+
+    async def submit(self, submission: Submission) -> Accepted:
+        """Accept a message: on record, and its turn running or queued, before this returns.
+
+        The turn starts in the commit's own callback, so a request that is cancelled while it waits
+        leaves nothing half done.
+
+        Raises NotFoundError, ConflictError, UnavailableError (SHUTTING_DOWN, STREAM_LIMIT_REACHED),
+        StoreUnavailableError.
+        """
+        if self._stopping:
+            raise UnavailableError("The server is shutting down", code="SHUTTING_DOWN")
+        self._models.get(submission.model)
+        if len(self._open) >= self._max_streams:
+            raise UnavailableError(
+                "Too many answers are being written", code="STREAM_LIMIT_REACHED", retry_after=5
+            )
+        now, timeout_ms = self._clock.now_ms(), self._limits.turn_ms
+        job = self._database.job(
+            lambda c: accept(c, submission, now, timeout_ms),
+            on_commit=lambda accepted: self._accepted(submission, accepted),
+        )
+        return await job.wait()
+
+    def _accepted(self, submission: Submission, accepted: Accepted) -> None:
+        # On the commit's delivery: no await between the commit and the start.
+        if accepted.repeated:
+            return
+        live = self._adopt(accepted.turn)
+        if accepted.stopped:
+            self._start(self._supervisor.end, live, outcomes.CANCELLED)
+        elif live.state is State.RUNNING:
+            self._launch(live)
+        else:
+            live.tail.append(ev.Status("queued", "Waiting for the answer before."))
+        if submission.during == "interrupt" and accepted.running is not None:
+            running = self._open.get(accepted.running)
+            if running is not None:
+                running.stop(outcomes.REPLACED)
+        self._publish(live.thread, accepted.version)
+
+    def _adopt(self, row: TurnRow, life: int = 0) -> LiveTurn:
+        live = LiveTurn(
+            row.number,
+            row.id,
+            row.thread,
+            row.question,
+            row.model,
+            self._journal.open(row.stream, row.stream_id),
+            State(row.state),
+            life=life,
+            deadline_at=row.deadline_at,
+        )
+        self._open[live.id] = live
+        return live
+
+    def _launch(self, live: LiveTurn) -> None:
+        now = self._clock.now_ms()
+        live.tail.append(ev.Start(live.id, live.thread, live.question, live.model, now))
+        self._start(self._supervisor.carry, live)
+
+    def _start(self, function: Callable[..., object], *args: object) -> None:
+        if not self._stopping:  # else the next start finds the turn in the store
+            self._nursery.start_soon(function, *args)  # type: ignore[arg-type]
+
+    # ending
+
+    def _ended(self, live: LiveTurn, ended: Ended) -> None:
+        self._open.pop(live.id, None)
+        idle, self._idle = self._idle, trio.Event()
+        idle.set()
+        if ended.following is not None:
+            self._promoted(ended.following)
+        self._publish(live.thread, ended.version)
+
+    def _promoted(self, row: TurnRow) -> None:
+        live = self._open[row.id]
+        live.move(State.RUNNING)
+        live.deadline_at = row.deadline_at
+        self._launch(live)
+
+    async def cancel(self, stream_id: str) -> None:
+        """Stop the turn of a stream, wherever it is. On record when this returns; idempotent.
+
+        Raises NotFoundError (STREAM_NOT_FOUND), StoreUnavailableError.
+        """
+
+        def find(connection: Connection) -> str | None:
+            row = streams.find(connection, stream_id)
+            return None if row is None else turns.by_number(connection, row.turn).id
+
+        live = next((x for x in self._open.values() if x.tail.id == stream_id), None)
+        if live is None:
+            turn_id = await self._database.read(find)
+            if turn_id is None:
+                raise NotFoundError("No such stream", code="STREAM_NOT_FOUND")
+            live = self._open.get(turn_id)
+        if live is not None:
+            await self._stop(live, outcomes.CANCELLED)
+
+    async def cancel_message(self, thread: str, message: str) -> None:
+        """Stop the turn that answers a message, also before that message has arrived."""
+        now = self._clock.now_ms()
+
+        def find(connection: Connection) -> str | None:
+            row = turns.by_key(connection, message)
+            if row is None:
+                turns.add_intent(connection, message, thread, now)
+                return None
+            return row.id if row.thread == thread else None
+
+        turn_id = await self._database.write(find)
+        if turn_id is not None and (live := self._open.get(turn_id)):
+            await self._stop(live, outcomes.CANCELLED)
+
+    async def stop_thread(self, thread: str) -> None:
+        """Stop all turns of a thread and wait until that is on record."""
+        for live in [x for x in self._open.values() if x.thread == thread][::-1]:
+            await self._stop(live, outcomes.DELETED)
+            await live.ended.wait()
+
+    async def _stop(self, live: LiveTurn, reason: Ending) -> None:
+        if live.state is State.RUNNING:
+            live.stop(reason)  # at once; the wish is on record a moment later
+        now = self._clock.now_ms()
+        job = self._database.job(
+            lambda c: turns.request_cancel(c, live.number, now),
+            on_commit=lambda requested: self._cancel_requested(live, reason, requested),
+        )
+        await job.wait()
+
+    def _cancel_requested(self, live: LiveTurn, reason: Ending, requested: bool) -> None:
+        # From here the queue passes it over, so its state cannot change behind our back.
+        if live.state is State.RUNNING:
+            live.stop(reason)
+        elif live.state is State.QUEUED and requested and not live.scope.cancel_called:
+            live.stop(reason)
+            self._start(self._supervisor.end, live, reason)
+
+    # after a crash or a restart
+
+    async def _restore(self) -> None:
+        rows = await self._database.read(turns.open_turns)
+        for row in rows:
+            await self._restore_one(row)
+        for thread in dict.fromkeys(row.thread for row in rows):
+            await self._promote(thread)
+
+    async def _restore_one(self, row: TurnRow) -> None:
+        now, limit = self._clock.now_ms(), self._limits.max_recoveries
+        recovered = await self._database.write(lambda c: recover(c, row, self._toolbox, now, limit))
+        if recovered is None:
+            return
+        live = self._adopt(recovered.row, recovered.life)
+        live.tail.append(*recovered.first)
+        if recovered.ending is not None:
+            await self._supervisor.end(live, recovered.ending)
+        elif live.state is State.RUNNING:
+            self._resume(live, recovered)
+        log.info("a turn was recovered", turn=row.id, state=row.state, life=live.life)
+
+    def _resume(self, live: LiveTurn, recovered: Recovered) -> None:
+        fold = Fold()
+        for event in recovered.first:
+            fold.apply(event)
+        live.records = list(recovered.records)
+        live.results = tool_results(fold.parts())
+        self._start(self._supervisor.carry, live)
+
+    async def _promote(self, thread: str) -> None:
+        now, timeout_ms = self._clock.now_ms(), self._limits.turn_ms
+        row = await self._database.write(lambda c: promote(c, thread, now, timeout_ms))
+        if row is not None:
+            self._promoted(row)
+
+    # what others see
+
+    def live(self, turn_id: str) -> LiveTurn | None:
+        """A turn that has not ended, by its id."""
+        return self._open.get(turn_id)
+
+    def thread_state(self, thread: str) -> ThreadState:
+        states = {live.state for live in self._open.values() if live.thread == thread}
+        if State.RUNNING in states:
+            return "running"
+        return "queued" if states else "idle"
+
+    def _publish(self, thread: str, version: int) -> None:
+        self._feed.publish(Change(thread, version, self.thread_state(thread)))

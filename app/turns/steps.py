@@ -1,0 +1,116 @@
+"""What the model sees: the thread's history and the turn's own steps. Pure.
+
+Append-only and built from records kept verbatim, so that the same prefix gives the same bytes in
+each request, also after a recovery.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from app import events as ev
+from app.message import Part
+from app.models.interface import (
+    AssistantStep,
+    Entry,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    UserEntry,
+)
+from store.messages import MessageRow
+
+UNKNOWN_RESULT = "Interrupted. It is not known whether this call had its effect."
+
+
+class StepRecord(msgspec.Struct, frozen=True, rename="camel"):
+    """One complete model response as the `step` table keeps it."""
+
+    step: AssistantStep
+    finish_reason: ev.FinishReason
+    usage: ev.Usage | None = None
+
+
+def encode_step(record: StepRecord) -> bytes:
+    return msgspec.json.encode(record)
+
+
+def decode_step(data: bytes) -> StepRecord:
+    return msgspec.json.decode(data, type=StepRecord)
+
+
+def history(
+    path: Sequence[MessageRow], steps: dict[str, list[bytes]], *, until: str
+) -> list[Entry]:
+    """The entries of a branch, oldest first.
+
+    Args:
+        path: the messages of the branch.
+        steps: step records by turn id.
+        until: id of the answer that is being written; it is left out.
+    """
+    entries: list[Entry] = []
+    for row in path:
+        parts: list[Part] = json.loads(row.parts)
+        if row.role == "user":
+            entries.append(UserEntry(parts))
+        elif row.id != until:
+            records = [decode_step(data) for data in steps.get(row.id, [])]
+            entries += answer_entries(records, parts)
+    return entries
+
+
+def answer_entries(records: Sequence[StepRecord], parts: Sequence[Part]) -> list[Entry]:
+    """An earlier answer: its complete steps, the results of its tools, and what was cut short."""
+    results = tool_results(parts)
+    entries = step_entries(records, results)
+    rest = _after_step(parts, len(records))
+    text = "".join(part["text"] for part in rest if part["type"] == "text")
+    if text:
+        entries.append(AssistantStep(text, interrupted=True))
+    return entries
+
+
+def step_entries(records: Sequence[StepRecord], results: dict[str, ToolResult]) -> list[Entry]:
+    """Steps, each with the results of its calls; a call without one is told as unknown."""
+    entries: list[Entry] = []
+    for record in records:
+        entries.append(record.step)
+        if record.step.calls:
+            found = [results.get(call.id) or _unknown(call) for call in record.step.calls]
+            by_call = zip(found, record.step.calls, strict=True)
+            entries.append(ToolResults([ToolResult(c, r.output, r.is_error) for r, c in by_call]))
+    return entries
+
+
+def tool_results(parts: Iterable[Part]) -> dict[str, ToolResult]:
+    """Results by call id, for every call that is settled, also with an error."""
+    found: dict[str, ToolResult] = {}
+    for part in parts:
+        if part["type"] != "tool":
+            continue
+        call = ToolCall(part["toolCallId"], part["toolName"], part.get("input"))
+        output: Any
+        if part["state"] == "output-available":
+            found[call.id] = ToolResult(call, part.get("output"))
+        elif part["state"] in ("output-error", "input-error"):
+            output = UNKNOWN_RESULT if part.get("unknown") else part.get("errorText", "")
+            found[call.id] = ToolResult(call, output, is_error=True)
+    return found
+
+
+def _after_step(parts: Sequence[Part], complete: int) -> list[Part]:
+    """The parts that follow the `complete`-th step."""
+    seen = 0
+    for index, part in enumerate(parts):
+        if part["type"] == "step-start":
+            seen += 1
+            if seen > complete:
+                return list(parts[index:])
+    return []
+
+
+def _unknown(call: ToolCall) -> ToolResult:
+    return ToolResult(call, UNKNOWN_RESULT, is_error=True)

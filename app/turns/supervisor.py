@@ -1,0 +1,195 @@
+"""Runs turns: each has one task, and each ends with exactly one terminal record (O1).
+
+A fault of a turn is recorded here and never reaches the nursery, so it cannot touch another turn.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+import structlog
+import trio
+
+from app import events as ev
+from app.clock import WallClock
+from app.errors import AppError
+from app.journal import Journal
+from app.models.interface import Model
+from app.tools.registry import Toolbox
+from app.turns import outcomes
+from app.turns.attempt import AttemptLimits, Attempts
+from app.turns.calls import Calls
+from app.turns.ending import promote, record_end
+from app.turns.outcomes import Ending
+from app.turns.sink import PartIds
+from app.turns.state import State
+from app.turns.steps import history
+from app.turns.turn import LiveTurn, Run
+from store import messages, threads, turns
+from store.database import Connection, Job
+from store.errors import StoreError
+from store.turns import TurnRow
+
+log = structlog.get_logger()
+
+# How often the terminal record is tried again while the store does not work (L9).
+SETTLE_SECONDS = 1.0
+
+
+class TurnLimits(msgspec.Struct, frozen=True):
+    """Of one turn. Seconds; None: no limit."""
+
+    turn: float | None = 3600.0
+    tool: float | None = 300.0
+    max_steps: int = 50
+    max_recoveries: int = 3
+
+    @property
+    def turn_ms(self) -> int | None:
+        return None if self.turn is None else round(self.turn * 1000)
+
+
+class Models(Protocol):
+    """Where configured models come from."""
+
+    def get(self, name: str) -> Model:
+        """Raises NotFoundError (MODEL_NOT_FOUND)."""
+
+    def limits(self, name: str) -> AttemptLimits:
+        """Raises NotFoundError (MODEL_NOT_FOUND)."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What the terminal transaction did besides: the thread's version, the turn it started."""
+
+    version: int
+    following: TurnRow | None
+
+
+class Supervisor:
+    """Carries one turn from its start to its terminal record."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        models: Models,
+        toolbox: Toolbox,
+        clock: WallClock,
+        limits: TurnLimits,
+        on_ended: Callable[[LiveTurn, Ended], None],
+    ) -> None:
+        """`on_ended` is called as soon as the terminal record is on record; must not raise."""
+        self.limits = limits
+        self.promoting = True  # cleared when the server shuts down: the queue waits for the next
+        self._journal = journal
+        self._database = journal.database
+        self._models = models
+        self._toolbox = toolbox
+        self._clock = clock
+        self._on_ended = on_ended
+
+    async def carry(self, live: LiveTurn) -> None:
+        """The turn's task. Cancelled from outside (shutdown), it leaves the turn to recovery."""
+        ending = await self._run(live)
+        await self.end(live, ending)
+
+    async def end(self, live: LiveTurn, ending: Ending) -> None:
+        """Write the terminal record, however long the store takes to work again."""
+        while not live.tail.lost:
+            try:
+                await self._end_job(live, ending).wait()
+            except StoreError as error:
+                if live.tail.lost:
+                    break
+                log.error("the end of a turn cannot be stored", turn=live.id, error=str(error))
+                ending = outcomes.STORE_FAILED
+                live.tail.repair()
+                live.tail.tell_broken(ending.event(self._clock.now_ms(), None))
+                await trio.sleep(SETTLE_SECONDS)
+            else:
+                return
+        log.warning("a turn was taken over by another process", turn=live.id)
+        live.ended.set()
+
+    async def _run(self, live: LiveTurn) -> Ending:
+        live.tail.on_failure = lambda: live.stop(outcomes.STORE_FAILED)
+        try:
+            with live.scope:
+                with self._clock.scope(live.deadline_at):
+                    return await self._steps(live)
+                return outcomes.timed_out((self.limits.turn or 0) / 60)
+            return live.reason
+        except Exception as error:  # noqa: BLE001 - the one place: a turn's fault is its own
+            return _failure(live, error)
+
+    async def _steps(self, live: LiveTurn) -> Ending:
+        model = self._models.get(live.model)
+        limits = self._models.limits(live.model)
+        tail, database, clock = live.tail, self._database, self._clock
+        run = Run(
+            live,
+            database=database,
+            attempts=Attempts(
+                model, limits, tail=tail, database=database, clock=clock, ids=PartIds(live.life)
+            ),
+            calls=Calls(
+                self._toolbox, tail=tail, database=database, clock=clock, timeout=self.limits.tool
+            ),
+            instructions=None,
+            tools=self._toolbox.specs(model.provider),
+            max_steps=self.limits.max_steps,
+        )
+
+        def read(
+            connection: Connection,
+        ) -> tuple[list[messages.MessageRow], dict[str, list[bytes]]]:
+            path = messages.path_to(connection, live.question)
+            answers = [row.id for row in path if row.role == "assistant"]
+            return path, turns.steps_by_turn(connection, answers)
+
+        path, steps = await database.read(read)
+        return await run.until_ended(history(path, steps, until=live.id))
+
+    def _end_job(self, live: LiveTurn, ending: Ending) -> Job[Ended]:
+        """Events and bookkeeping of the end, handed over in one tick: one transaction."""
+        now = self._clock.now_ms()
+        fold = live.tail.preview()
+        closing = outcomes.closing_events(fold, now)
+        outcome = ending.event(now, fold.usage)
+        last: list[ev.Event] = [*closing, outcome]
+        for event in last:
+            fold.apply(event)
+        parts = msgspec.json.encode(fold.parts())
+        live.tail.end(*last)
+        promoting, timeout_ms = self.promoting, self.limits.turn_ms
+
+        def write(connection: Connection) -> Ended:
+            record_end(connection, live.number, live.tail.number, outcome, live.id, parts)
+            following = promote(connection, live.thread, now, timeout_ms) if promoting else None
+            return Ended(threads.touch(connection, live.thread, now) or 0, following)
+
+        def committed(ended: Ended) -> None:
+            live.move(State(ending.outcome))
+            self._journal.close(live.tail)
+            live.ended.set()
+            self._on_ended(live, ended)
+
+        return self._database.job(write, on_commit=committed)
+
+
+def _failure(live: LiveTurn, error: Exception) -> Ending:
+    for one in _leaves(error):
+        if isinstance(one, StoreError):
+            return outcomes.STORE_FAILED
+        if isinstance(one, AppError):
+            return Ending("failed", one.code, one.text, True)
+    log.error("a turn failed inside", turn=live.id, exc_info=error)
+    return outcomes.INTERNAL
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for one in error.exceptions for leaf in _leaves(one)]
+    return [error]

@@ -27,7 +27,7 @@ def build() -> None:
     if not client_stamp().holds():
         install_client()
     say("Building the page")
-    run(["npm", "run", "build", "--silent", "--", "--logLevel=warn"], cwd=CLIENT)
+    run(["npm", "run", "--silent", "build", "--", "--logLevel=warn"], cwd=CLIENT)
     if not _has_page():
         raise SetupError(f"npm run build left no page in {PAGE.relative_to(ROOT)}")
     stamp.write()

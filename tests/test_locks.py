@@ -1,0 +1,76 @@
+"""The locks fit the project, and nothing of a machine is in what git tracks."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import leaks
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+
+
+def locked(name: str) -> dict[str, list[Version]]:
+    """The versions of each package of a lock, with the markers left aside."""
+    versions: dict[str, list[Version]] = {}
+    for line in (ROOT / name).read_text(encoding="ascii").splitlines():
+        if found := re.match(r"([a-z0-9-]+)==([^ ]+)", line):
+            versions.setdefault(found[1], []).append(Version(found[2]))
+    return versions
+
+
+@pytest.mark.parametrize(
+    ("lock", "wanted"),
+    [
+        ("requirements.lock", lambda project: project["project"]["dependencies"]),
+        ("requirements-dev.lock", lambda project: project["project"]["dependencies"]),
+        ("requirements-dev.lock", lambda project: project["dependency-groups"]["dev"]),
+        ("requirements-build.lock", lambda project: project["dependency-groups"]["build"]),
+    ],
+)
+def test_locks_satisfy_what_the_project_asks_for(
+    lock: str, wanted: Callable[[dict[str, Any]], list[str]]
+) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    versions = locked(lock)
+    for requirement in map(Requirement, wanted(project)):
+        assert versions[requirement.name], f"{requirement}: run scripts/lock"
+        for version in versions[requirement.name]:
+            assert version in requirement.specifier, f"{requirement}: run scripts/lock"
+
+
+def test_locks_agree() -> None:
+    """They are installed into one environment, one over the other."""
+    development = locked("requirements-dev.lock")
+    for name, versions in locked("requirements.lock").items():
+        assert development[name] == versions
+    for name, versions in locked("requirements-build.lock").items():
+        assert development.get(name, versions) == versions
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks_name_no_host_and_no_folder(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="ascii")
+    assert "--hash=sha256:" in text
+    assert "/" not in text
+
+
+@pytest.mark.parametrize(
+    "leak",
+    ["https://pyp" + "i.org/simple", "see /roo" + "t/notes", "/hom" + "e/ann/x", "npmj" + "s.com"],
+)
+def test_leaks_are_found_with_their_line(leak: str) -> None:
+    assert [number for number, _ in leaks.in_text(f"fine\nnot {leak}\n")] == [2]
+
+
+@pytest.mark.parametrize("text", ["/workspace/x", "the root/leaf", "homes/x", "at home/a"])
+def test_ordinary_words_are_no_leaks(text: str) -> None:
+    assert list(leaks.in_text(text)) == []

@@ -27,7 +27,7 @@ NURSERIES = ("app/lifetime.py", "app/turns/service.py", "app/turns/calls.py", "w
 
 # Where any error may be caught, since each of these records it or hands it to whoever waits: the
 # turns' supervisor, the writer's thread, the server's connections.
-BROAD_EXCEPTS = ("app/turns/service.py", "store/writer.py", "web/transport/*.py")
+BROAD_EXCEPTS = ("app/turns/supervisor.py", "store/writer.py", "web/transport/*.py")
 
 LONGEST_MODULE = 400
 VAGUE_NAMES = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}

@@ -1,7 +1,7 @@
 """The scripts: what they install when, what they pass on, what they say when something is missing.
 
-Each test has a checkout of its own with the real scripts; in place of the installers and of Node are
-programs that only write down how they were called.
+Each test has a checkout of its own with the real scripts. In place of the installers and of Node it
+has programs that only write down how they were called.
 """
 
 from __future__ import annotations

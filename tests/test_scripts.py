@@ -23,6 +23,7 @@ from requirement_table import requirements
 from step import SetupError
 
 ROOT = Path(__file__).resolve().parent.parent
+COMMANDS = [path.name for path in sorted((ROOT / "scripts").glob("[a-z]*")) if not path.suffix]
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
 
 # Every stand-in writes its call into $LOG, and fails if a file says that it should.
@@ -295,11 +296,21 @@ def test_old_python_gets_a_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["run", "test", "check", "environment.py"])
-def test_an_old_python_can_read_as_far_as_that_sentence(name: str) -> None:
-    """The oldest that distributions still carry; a syntax error would come instead."""
+@pytest.mark.parametrize("name", ["environment.py", *COMMANDS])
+def test_an_old_python_reads_as_far_as_that_sentence(name: str) -> None:
+    """The oldest that distributions carry: nothing fails before it, by syntax or by import."""
     text = (ROOT / "scripts" / name).read_text(encoding="utf-8")
-    ast.parse(text, feature_version=(3, 6))
+    tree = ast.parse(text, feature_version=(3, 6))
+    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    first = "sys" if name == "environment.py" else "environment"
+    assert ast.unparse(imports[0]) == f"import {first}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_can_be_started_by_their_name(name: str) -> None:
+    path = ROOT / "scripts" / name
+    assert os.access(path, os.X_OK)
+    assert path.read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")
 
 
 # scripts/test

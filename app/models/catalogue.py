@@ -35,15 +35,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long an attempt waits, in seconds; None: for ever, the protection is removed.
 
     Args:
-        header_timeout: from the start of the request to the first content (S1).
-        chunk_timeout: between two model events.
-        quiet_timeout: between two bytes of any kind, pings included.
+        header: from the start of the request to the first content (S1).
+        chunk: between two model events.
+        alive: between two signs of any kind, comments and pings included.
         max_retries: of one step.
     """
 
-    header_timeout: float | None = 300.0
-    chunk_timeout: float | None = 120.0
-    quiet_timeout: float | None = 600.0
+    header: float | None = 300.0
+    chunk: float | None = 120.0
+    alive: float | None = 600.0
     max_retries: int = 5
 
 
@@ -53,7 +53,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Args:
         api_key_env: the environment variable that holds the key.
         api_key_file: a file that holds the key, readable by its owner alone.
-        header_timeout, chunk_timeout, quiet_timeout: see Limits; 0 or "off" means none.
+        header_timeout, chunk_timeout, alive_timeout: see Limits; 0 or "off" means none.
         options: members of the request body, as the provider documents them.
     """
 
@@ -65,16 +65,16 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     api_key_file: str | None = None
     header_timeout: Seconds = 300.0
     chunk_timeout: Seconds = 120.0
-    quiet_timeout: Seconds = 600.0
+    alive_timeout: Seconds = 600.0
     max_retries: int = 5
     options: dict[str, Any] = {}
 
     @property
     def limits(self) -> Limits:
         return Limits(
-            header_timeout=_limit(self.header_timeout),
-            chunk_timeout=_limit(self.chunk_timeout),
-            quiet_timeout=_limit(self.quiet_timeout),
+            header=_limit(self.header_timeout),
+            chunk=_limit(self.chunk_timeout),
+            alive=_limit(self.alive_timeout),
             max_retries=self.max_retries,
         )
 

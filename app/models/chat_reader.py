@@ -12,7 +12,7 @@ from app.models.chat_tools import ToolCalls
 from app.models.errors import ModelError
 from app.models.faults import from_object
 from app.models.interface import Sink
-from app.models.json_text import Joiner, decode
+from app.models.json_text import decode
 from app.models.sse import EVENT_BYTES, Comment, Decoder, Event, Item, Unknown
 
 _FINISH: dict[str, FinishReason] = {
@@ -57,7 +57,6 @@ class ChatReader:
         self._strange = False
         self._choice: Any = None
         self._tools = ToolCalls(sink)
-        self._text, self._thought = Joiner(), Joiner()
         self._reason = ""
         self._usage: Usage | None = None
         self._reasoning_key = ""
@@ -99,9 +98,6 @@ class ChatReader:
                 raise self._not_ours("something that is no event stream")
             text = f"{self._who} ended the answer before it was complete."
             raise ModelError(text, code="MODEL_EOF", retryable=True)
-        for joiner, put in ((self._thought, self._sink.reasoning), (self._text, self._sink.text)):
-            if rest := joiner.end():
-                put(rest)
         self._tools.finish()
 
     # results
@@ -224,9 +220,9 @@ class ChatReader:
     def _take_content(self, content: Any) -> bool:
         """Text, or a list of parts (Mistral): text and thinking."""
         if isinstance(content, str):
-            if text := self._text.feed(content):
-                self._sink.text(text)
-            return bool(text)
+            if content:
+                self._sink.text(content)
+            return bool(content)
         moved = False
         for part in _list(content):
             if isinstance(part, str):
@@ -250,9 +246,9 @@ class ChatReader:
         return self._think("".join(_flat(detail.get(_text_key(detail))) for detail in details))
 
     def _think(self, text: str) -> bool:
-        if whole := self._thought.feed(text):
-            self._sink.reasoning(whole)
-        return bool(whole)
+        if text:
+            self._sink.reasoning(text)
+        return bool(text)
 
     def _keep_detail(self, detail: dict[str, Any]) -> None:
         """OpenRouter streams a detail in pieces; it wants back what they make together."""

@@ -96,7 +96,8 @@ class Completion(msgspec.Struct, frozen=True):
 class Sink(Protocol):
     """Takes what arrives. All methods but `room` are synchronous and count as progress.
 
-    Calls may come in any order; the sink opens and closes parts by itself.
+    Calls may come in any order; the sink opens and closes parts by itself. A surrogate pair may be
+    cut between two deltas of text or reasoning: the sink joins it (M3).
     """
 
     def text(self, delta: str) -> None:

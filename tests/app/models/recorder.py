@@ -12,8 +12,6 @@ class Recorder:
     log: list[tuple[str, ...]] = field(default_factory=list)
     calls: dict[str, "Call"] = field(default_factory=dict)
     rooms: int = 0
-    # The Trio time of each content call, for tests of pace.
-    times: list[float] = field(default_factory=list)
 
     # what tests ask
 
@@ -82,7 +80,6 @@ class Recorder:
 
     def _put(self, *entry: str) -> None:
         self.log.append(entry)
-        self.times.append(trio.current_time())
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """What can go wrong in the domain, by what the caller can do about it."""
 
+from store.errors import StoreError as StoreError  # the store's own, for the rooms above
+
 
 class AppError(Exception):
     """Base. `code` is stable and part of the protocol; `text` is a sentence for the person."""

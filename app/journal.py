@@ -12,7 +12,7 @@ import trio
 
 from app.errors import InvalidError, NotFoundError
 from app.tail import Tail
-from store import segments, streams
+from store import segments, streams, turns
 from store.database import Connection, Database
 from store.segments import Segment
 from store.streams import StreamRow
@@ -25,7 +25,7 @@ READ_BYTES = 256 * 1024
 RINGS_PER_BEAT = 4
 BEAT_AFTER = 0.7
 
-Idle = Literal["beat", "draining", "end"]
+Idle = Literal["beat", "draining", "gap", "end"]
 
 
 class Journal:
@@ -130,16 +130,16 @@ class Reader:
         self._number = number
         self._tail = tail
         self._over = False  # nothing comes any more
+        self._pruned = False  # what comes next is not kept any more
         self._spoke = trio.current_time()
-        if tail is not None:
-            tail.readers += 1
 
     async def next(self) -> bytes | Idle:
         """The next frames, as many as there are; or why there are none.
 
         "beat": nothing happened for the heartbeat interval. "draining": the server shuts down, the
-        turn goes on later. "end": the outcome was given out. Waits for the bell of the stream,
-        which the journal rings several times per heartbeat.
+        turn goes on later. "gap": what follows was pruned (L6). "end": nothing follows.
+
+        Waits for the bell of the stream, which the journal rings several times per heartbeat.
         """
         while not self._over:
             tail = self._tail
@@ -149,11 +149,10 @@ class Reader:
                 found = tail.after(self.seq)
                 self.seq = tail.durable
             elif tail.lost:
-                self.close()
-                self._over = False  # the store knows the successor
+                self._tail = None  # the store knows the successor
                 continue
             elif tail.ended:
-                self.close()
+                self._over = True
                 break
             elif tail.broken is not None:
                 self._over = True
@@ -167,17 +166,22 @@ class Reader:
                 tail.waiting = True
                 await tail.bell.wait()
                 continue
+            if self._pruned:
+                self._over = True
+                return "gap"
             if found:
                 self._spoke = trio.current_time()
                 return found
         return "end"
 
-    def close(self) -> None:
-        """Idempotent. The reader is gone; its tail counts one less."""
-        if self._tail is not None:
-            self._tail.readers -= 1
-            self._tail = None
-        self._over = True
+    async def thread(self) -> str:
+        """Id of the thread whose turn it reads."""
+        number = self._number
+
+        def find(connection: Connection) -> str:
+            return turns.by_number(connection, streams.get(connection, number).turn).thread
+
+        return await self._journal.database.read(find)
 
     async def _from_store(self) -> bytes:
         found, row = await self._journal.stored(self._number, self.seq)
@@ -186,7 +190,7 @@ class Reader:
             self.seq = found[-1].last_seq
             return frames
         if row.pruned:
-            self._over = True
+            self._pruned = True
             return b""
         if row.successor is not None:
             await self._follow(row.successor)
@@ -196,12 +200,8 @@ class Reader:
 
     async def _follow(self, successor: int) -> None:
         row = await self._journal.database.read(lambda c: streams.get(c, successor))
-        self.close()
-        self._over = False
         self._number, self.name, self.seq = row.number, row.id, 0
         self._tail = self._journal.tail(row.id)
-        if self._tail is not None:
-            self._tail.readers += 1
 
 
 def cut(found: Iterable[Segment], seq: int) -> bytes:

@@ -61,7 +61,6 @@ class Tail:
         self.broken: bytes | None = None  # a last frame without id, told instead of what was lost
         self.bell = trio.Event()  # swapped at each ring: take it, look, then wait for it
         self.waiting = False  # somebody waits for the bell
-        self.readers = 0
         self._database = database
         self._pending: list[ev.Event | _Delta] = []
         self._pending_bytes = 0

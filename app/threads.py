@@ -1,4 +1,4 @@
-"""Threads as clients see them: the list, and the snapshot that a stream can be followed from (L7)."""
+"""Threads as clients see them: the list, and a snapshot to follow a stream from (L7)."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from app.feed import Change, Feed, ThreadState
 from app.message import Part
 from app.turns.service import TurnService
 from app.turns.turn import LiveTurn
-from store import messages, threads, turns
+from store import messages, streams, threads, turns
 from store.database import Connection, Database
 from store.messages import MessageRow
 from store.threads import ThreadRow
@@ -113,6 +113,20 @@ class Threads:
         rows = await self._database.read(lambda c: turns.open_turns(c, id_))
         rows.sort(key=lambda row: row.state != "running")
         return rows[0].stream_id if rows else None
+
+    async def owning(self, id_: str, stream: str) -> str:
+        """The stream itself, if it is one of this thread's.
+
+        Raises NotFoundError (STREAM_NOT_FOUND).
+        """
+
+        def find(connection: Connection) -> bool:
+            row = streams.find(connection, stream)
+            return row is not None and turns.by_number(connection, row.turn).thread == id_
+
+        if not await self._database.read(find):
+            raise NotFoundError("No such stream in this conversation", code="STREAM_NOT_FOUND")
+        return stream
 
 
 def _read(

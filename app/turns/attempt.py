@@ -12,6 +12,7 @@ import trio
 
 from app import events as ev
 from app.clock import WallClock
+from app.models.catalogue import Limits
 from app.models.errors import ModelError
 from app.models.interface import AssistantStep, Model, ModelRequest
 from app.tail import Tail
@@ -23,19 +24,6 @@ BACKOFF_FIRST_SECONDS = 1.0
 BACKOFF_LIMIT_SECONDS = 30.0
 # A provider may ask for a longer pause than our own backoff; beyond this we do not wait for it.
 RETRY_AFTER_LIMIT_SECONDS = 120.0
-
-
-class AttemptLimits(msgspec.Struct, frozen=True):
-    """Seconds; None: no limit, which removes that protection.
-
-    `header`: connecting, headers and first content together. `chunk`: silence between model
-    events. `alive`: the longer clock, which comments and pings reset too.
-    """
-
-    header: float | None = 300.0
-    chunk: float | None = 120.0
-    alive: float | None = 600.0
-    max_retries: int = 5
 
 
 class GaveUpError(Exception):
@@ -60,7 +48,7 @@ class Attempts:
     def __init__(
         self,
         model: Model,
-        limits: AttemptLimits,
+        limits: Limits,
         *,
         tail: Tail,
         database: Database,

@@ -141,6 +141,7 @@ def title_of(parts: list[dict[str, Any]]) -> str:
     """The first line of the first text, shortened."""
     text = next((part["text"] for part in parts if part.get("type") == "text"), "")
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    line = "".join(char for char in line if char.isprintable())
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
 
 

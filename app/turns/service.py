@@ -11,6 +11,7 @@ from app.errors import NotFoundError, UnavailableError
 from app.feed import Change, Feed, ThreadState
 from app.journal import Journal
 from app.message import Fold
+from app.models.catalogue import Catalogue
 from app.tools.registry import Toolbox
 from app.turns import outcomes
 from app.turns.ending import promote
@@ -19,7 +20,7 @@ from app.turns.outcomes import Ending
 from app.turns.recovery import Recovered, recover
 from app.turns.state import State
 from app.turns.steps import tool_results
-from app.turns.supervisor import Ended, Models, Supervisor, TurnLimits
+from app.turns.supervisor import Ended, Supervisor, TurnLimits
 from app.turns.turn import LiveTurn
 from store import streams, turns
 from store.database import Connection
@@ -37,7 +38,7 @@ class TurnService:
     def __init__(
         self,
         journal: Journal,
-        models: Models,
+        models: Catalogue,
         toolbox: Toolbox,
         clock: WallClock,
         feed: Feed,
@@ -61,6 +62,7 @@ class TurnService:
         self._nursery: trio.Nursery
         self._stopping = False  # set once, when the shutdown begins: nothing new is started
         self._idle = trio.Event()  # swapped; rung when a turn has ended
+        self.stopped = trio.Event()  # serve() has returned: no turn has a task any more
 
     # life
 
@@ -87,6 +89,7 @@ class TurnService:
             log.info("turns are left for the next start", turns=len(left))
             with trio.move_on_after(RELEASE_SECONDS, shield=True):
                 await self._database.write(lambda c: turns.release(c, left))
+        self.stopped.set()
 
     def _running(self) -> list[LiveTurn]:
         return [live for live in self._open.values() if live.state is State.RUNNING]

@@ -5,7 +5,6 @@ A fault of a turn is recorded here and never reaches the nursery, so it cannot t
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import msgspec
 import structlog
@@ -15,10 +14,10 @@ from app import events as ev
 from app.clock import WallClock
 from app.errors import AppError
 from app.journal import Journal
-from app.models.interface import Model
+from app.models.catalogue import Catalogue
 from app.tools.registry import Toolbox
 from app.turns import outcomes
-from app.turns.attempt import AttemptLimits, Attempts
+from app.turns.attempt import Attempts
 from app.turns.calls import Calls
 from app.turns.ending import promote, record_end
 from app.turns.outcomes import Ending
@@ -50,16 +49,6 @@ class TurnLimits(msgspec.Struct, frozen=True):
         return None if self.turn is None else round(self.turn * 1000)
 
 
-class Models(Protocol):
-    """Where configured models come from."""
-
-    def get(self, name: str) -> Model:
-        """Raises NotFoundError (MODEL_NOT_FOUND)."""
-
-    def limits(self, name: str) -> AttemptLimits:
-        """Raises NotFoundError (MODEL_NOT_FOUND)."""
-
-
 @dataclass(frozen=True)
 class Ended:
     """What the terminal transaction did besides: the thread's version, the turn it started."""
@@ -74,7 +63,7 @@ class Supervisor:
     def __init__(
         self,
         journal: Journal,
-        models: Models,
+        models: Catalogue,
         toolbox: Toolbox,
         clock: WallClock,
         limits: TurnLimits,

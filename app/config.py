@@ -1,0 +1,157 @@
+"""Settings: unbroken.toml, then UNBROKEN_* of the environment, then the command line.
+
+Durations are seconds, or text like "90s", "10m", "2h"; 0 and "off" mean none where a field allows
+it. This module is where a default is stated; docs/configuration.md is checked against it.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import msgspec
+import platformdirs
+from msgspec import Meta
+
+from app.errors import InvalidError
+from app.models.catalogue import Limits, ModelConfig
+
+PREFIX = "UNBROKEN_"
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
+
+Duration = Annotated[float, Meta(ge=0, description="duration")]
+OptionalDuration = Annotated[float | None, Meta(description="duration or off")]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be set. Each field's comment is its documentation."""
+
+    host: str = "127.0.0.1"  # address to listen on
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8137  # 0: any free one
+    data: str = ""  # folder of the database; empty: the platform's user data folder
+    model: str | None = None  # name of the default model
+    log_level: str = "info"  # debug, info, warning, error
+    turn_timeout: OptionalDuration = 3600.0  # a whole turn, wall clock
+    header_timeout: OptionalDuration = 300.0  # a model request up to its first content
+    chunk_timeout: OptionalDuration = 120.0  # silence within a model response
+    alive_timeout: OptionalDuration = 600.0  # the same, counting comments and pings as signs
+    max_retries: Annotated[int, Meta(ge=0)] = 5  # of one model request
+    tool_timeout: OptionalDuration = 300.0  # one tool call
+    grace: Duration = 10.0  # what running turns get at a shutdown
+    heartbeat: Annotated[float, Meta(gt=0)] = 5.0  # silence on a stream before a comment is sent
+    retention: OptionalDuration = 86400.0  # streams are kept so long after their end
+    max_streams: Count = 10_000  # turns running or queued at once
+    max_recoveries: Annotated[int, Meta(ge=0)] = 3  # of one turn, after crashes
+    max_steps: Count = 50  # model responses in one turn
+    max_body: Count = 1_048_576  # bytes of a request body
+    models: dict[str, dict[str, Any]] = {}  # [models.NAME] tables
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "unbroken.db"
+
+    @property
+    def folder(self) -> Path:
+        if self.data:
+            return Path(self.data).expanduser().absolute()
+        return Path(platformdirs.user_data_dir("unbroken", appauthor=False))
+
+    @property
+    def limits(self) -> Limits:
+        """What a model has that says nothing of its own."""
+        return Limits(
+            header=self.header_timeout,
+            chunk=self.chunk_timeout,
+            alive=self.alive_timeout,
+            max_retries=self.max_retries,
+        )
+
+    def model_configs(self) -> list[ModelConfig]:
+        """Raises InvalidError (CONFIG_INVALID), naming the table and the field."""
+        off = "off"
+        defaults = {
+            "header_timeout": off if self.header_timeout is None else self.header_timeout,
+            "chunk_timeout": off if self.chunk_timeout is None else self.chunk_timeout,
+            "alive_timeout": off if self.alive_timeout is None else self.alive_timeout,
+            "max_retries": self.max_retries,
+        }
+        return [
+            _convert({**defaults, **table, "name": name}, ModelConfig, f"models.{name}: ")
+            for name, table in self.models.items()
+        ]
+
+
+def load(env: Mapping[str, str], given: Mapping[str, Any], config: Path | None = None) -> Settings:
+    """Settings of this start.
+
+    Args:
+        env: the environment; UNBROKEN_PORT sets `port`, and so on.
+        given: what the command line says; None values are ignored.
+        config: the file; None: UNBROKEN_CONFIG, else unbroken.toml in the working folder, if any.
+
+    Raises InvalidError (CONFIG_INVALID) that names the source and the setting.
+    """
+    values: dict[str, Any] = dict(_file(env, config))
+    for name in Settings.__struct_fields__:
+        text = env.get(f"{PREFIX}{name.upper()}")
+        if text and name != "models":
+            values[name] = text
+    values.update({name: value for name, value in given.items() if value is not None})
+    read = {name: _read(name, value) for name, value in values.items()}
+    settings: Settings = _convert(read, Settings, "")
+    return settings
+
+
+def _file(env: Mapping[str, str], config: Path | None) -> dict[str, Any]:
+    named = config or (Path(env["UNBROKEN_CONFIG"]) if env.get("UNBROKEN_CONFIG") else None)
+    path = named or Path("unbroken.toml")
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        if named is None:
+            return {}
+        raise InvalidError(f"{path} does not exist", code="CONFIG_INVALID") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidError(f"{path} cannot be read: {error}", code="CONFIG_INVALID") from None
+
+
+_HINTS = get_type_hints(Settings, include_extras=True)
+
+
+def _read(name: str, value: Any) -> Any:
+    hint = _HINTS.get(name)
+    if hint == OptionalDuration:
+        return seconds(name, value) or None
+    if hint == Duration:
+        return seconds(name, value)
+    return value
+
+
+def seconds(name: str, value: Any) -> float:
+    """A duration as written by a person; 0.0 for "off". Raises InvalidError."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        return float(value)
+    text = str(value).strip().lower()
+    if text in ("off", "none"):
+        return 0.0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", text)
+    if match is None:
+        raise InvalidError(
+            f"{name}: {value!r} is not a duration; write 90, 90s, 10m, 2h or off",
+            code="CONFIG_INVALID",
+        )
+    return float(match[1]) * UNITS[match[2]]
+
+
+def _convert(values: dict[str, Any], kind: type[Any], where: str) -> Any:
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        text = re.sub(r"^(.*?)(?: - at `\$\.(.*)`)?$", _sentence, str(error))
+        raise InvalidError(f"{where}{text}", code="CONFIG_INVALID") from None
+
+
+def _sentence(match: re.Match[str]) -> str:
+    return f"{match[2]}: {match[1]}" if match[2] else match[1]

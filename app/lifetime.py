@@ -1,0 +1,138 @@
+"""The composition root: what there is, in which order it starts, and in which it ends.
+
+Nesting in the text is the order of life. The edge ends first, turns get their grace period, and the
+store, which everything writes to, ends last.
+"""
+
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+import trio
+
+from app.clock import WallClock
+from app.config import Settings
+from app.feed import Feed
+from app.housekeeping import Housekeeping
+from app.journal import Journal
+from app.models.catalogue import Catalogue, discover
+from app.models.http import open_http
+from app.threads import Threads
+from app.tools import Toolbox, Wait
+from app.turns.service import TurnService
+from app.turns.supervisor import TurnLimits
+from store.database import Database, open_database
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Services:
+    """What the edge serves. `drain` is set when the shutdown begins."""
+
+    settings: Settings
+    database: Database
+    journal: Journal
+    catalogue: Catalogue
+    turns: TurnService
+    threads: Threads
+    feed: Feed
+    clock: WallClock
+    drain: trio.Event
+
+    def shut_down(self) -> None:
+        """Begin it: readers are told at once, turns get their grace. Idempotent."""
+        self.drain.set()
+        self.journal.drain()
+        self.feed.ring()
+
+
+class Edge(Protocol):
+    """Whatever faces the network."""
+
+    def bind(self, settings: Settings) -> None:
+        """Take the address. Raises OSError with a sentence for the person."""
+
+    async def serve(self, services: Services, *, task_status: trio.TaskStatus[list[str]]) -> None:
+        """Serve until `services.drain`; reports the addresses as soon as they answer."""
+
+
+def compose(
+    settings: Settings,
+    database: Database,
+    catalogue: Catalogue,
+    clock: WallClock,
+    toolbox: Toolbox | None = None,
+) -> Services:
+    """All services of one process, not started. `toolbox` None: the built-in tools."""
+    journal = Journal(database, heartbeat=settings.heartbeat)
+    feed = Feed()
+    limits = TurnLimits(
+        turn=settings.turn_timeout,
+        tool=settings.tool_timeout,
+        max_steps=settings.max_steps,
+        max_recoveries=settings.max_recoveries,
+    )
+    turns = TurnService(
+        journal,
+        catalogue,
+        toolbox or Toolbox([Wait()]),
+        clock,
+        feed,
+        limits,
+        max_streams=settings.max_streams,
+        grace=settings.grace,
+    )
+    threads = Threads(database, turns, feed)
+    return Services(
+        settings, database, journal, catalogue, turns, threads, feed, clock, trio.Event()
+    )
+
+
+async def live(
+    settings: Settings,
+    env: Mapping[str, str],
+    edge: Edge,
+    started: Callable[[Services, list[str]], None],
+) -> None:
+    """The program, from start to end.
+
+    `started` is told when every orphaned turn is settled and the address answers. A signal begins
+    the shutdown, a second one ends it at once. Raises what stands in the way of a start.
+    """
+    async with open_database(settings.database) as database, open_http() as http:
+        edge.bind(settings)
+        catalogue = await discover(settings.model_configs(), env, http)
+        services = compose(settings, database, catalogue, WallClock())
+        async with trio.open_nursery() as background:
+            await background.start(_watch_signals, services, background.cancel_scope)
+            await background.start(services.journal.serve)
+            await background.start(services.clock.serve)
+            keeper = Housekeeping(database, services.clock, settings.retention)
+            await background.start(keeper.serve)
+            async with trio.open_nursery() as working:
+                await working.start(services.turns.serve, services.drain)
+                async with trio.open_nursery() as edges:
+                    urls = await edges.start(edge.serve, services)
+                    started(services, urls)
+            background.cancel_scope.cancel(reason="all work has ended")
+
+
+async def _watch_signals(
+    services: Services,
+    everything: trio.CancelScope,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
+        async for number in signals:
+            name = signal.Signals(number).name
+            if services.drain.is_set():
+                log.warning("ending at once", signal=name)
+                everything.cancel(reason=name)
+            else:
+                log.info("shutting down", signal=name, grace=services.settings.grace)
+                services.shut_down()

@@ -1,0 +1,62 @@
+"""The built page: read once, served from memory. So no path of a request ever meets the disk."""
+
+import hashlib
+import mimetypes
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+import msgspec
+
+ENTRY = "src/main.js"
+MANIFEST = ".vite/manifest.json"
+# Vite puts a hash of the content into these names.
+HASHED = "assets/"
+FOREVER = "public, max-age=31536000, immutable"
+REVALIDATE = "no-cache"
+
+
+class Asset(NamedTuple):
+    body: bytes
+    content_type: str
+    etag: str
+    cache: str
+
+
+class Assets:
+    """The files of web/static by their path. `script` and `styles`: URLs of the entry, relative."""
+
+    def __init__(self) -> None:
+        root = files("web") / "static"
+        self._files = dict(_walk(root, "")) if root.is_dir() else {}
+        self.script, self.styles = self._entry()
+
+    @property
+    def built(self) -> bool:
+        """False in a checkout whose page was never built."""
+        return bool(self.script)
+
+    def get(self, path: str) -> Asset | None:
+        return self._files.get(path)
+
+    def _entry(self) -> tuple[str, list[str]]:
+        manifest = self._files.get(MANIFEST)
+        if manifest is None:
+            return "", []
+        entry = msgspec.json.decode(manifest.body)[ENTRY]
+        return f"static/{entry['file']}", [f"static/{style}" for style in entry.get("css", [])]
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Asset]]:
+    for item in folder.iterdir():
+        path = f"{prefix}{item.name}"
+        if item.is_dir():
+            yield from _walk(item, f"{path}/")
+        else:
+            body = item.read_bytes()
+            kind = mimetypes.guess_type(item.name)[0] or "application/octet-stream"
+            if kind.startswith("text/") or kind.endswith("javascript"):
+                kind += "; charset=utf-8"
+            cache = FOREVER if path.startswith(HASHED) else REVALIDATE
+            yield path, Asset(body, kind, hashlib.sha256(body).hexdigest()[:16], cache)

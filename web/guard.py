@@ -1,0 +1,62 @@
+"""Who may talk to us at all: our own page, programs, and nobody's other web site.
+
+A browser sends requests of any site to a loopback address, and DNS rebinding makes them look like
+ours; so the host name must be one of ours, and the origin, where there is one, the same (A2).
+"""
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from app.errors import AppError
+
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+# What a navigation to our page may come from; other sites may link to us, not call us.
+SAFE_SITES = frozenset({"same-origin", "none", ""})
+
+
+class ForbiddenError(AppError):
+    """HOST_FORBIDDEN or ORIGIN_FORBIDDEN."""
+
+
+class Guard:
+    """Checks the Host, Origin and Sec-Fetch-Site headers of each request."""
+
+    def __init__(self, hosts: Iterable[str]) -> None:
+        """`hosts`: names we are reached by, besides this machine's own for itself."""
+        self._hosts = LOCAL_NAMES | {host.lower() for host in hosts}
+
+    def check(self, host: str, origin: str | None, site: str | None, *, page: bool) -> None:
+        """Args:
+        host: the Host header. `origin`, `site`: Origin and Sec-Fetch-Site; None: not sent.
+        page: a page is asked for, not data: links from elsewhere may lead to it.
+
+        Raises ForbiddenError.
+        """
+        name = _name(f"//{host}")
+        if name not in self._hosts and not _is_loopback(name):
+            raise ForbiddenError(
+                "This server does not answer under that name", code="HOST_FORBIDDEN"
+            )
+        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            raise _other_site()
+        if not page and (site or "") not in SAFE_SITES:
+            raise _other_site()
+
+
+def _other_site() -> ForbiddenError:
+    return ForbiddenError("Requests from other sites are refused", code="ORIGIN_FORBIDDEN")
+
+
+def _name(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,22 @@
+"""For operators: is the process up, does it accept work."""
+
+from quart import Blueprint, Response
+
+from app.lifetime import Services
+from web.replies import json_reply, refusal
+
+
+def blueprint(services: Services) -> Blueprint:
+    routes = Blueprint("health", __name__)
+
+    @routes.get("/healthz")
+    async def healthz() -> Response:
+        return json_reply({"status": "ok"})
+
+    @routes.get("/readyz")
+    async def readyz() -> Response:
+        if services.drain.is_set():
+            return refusal(503, "SHUTTING_DOWN", "The server is shutting down")
+        return json_reply({"status": "ok"})
+
+    return routes

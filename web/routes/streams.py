@@ -1,0 +1,114 @@
+"""Streams: follow, poll, stop. A request reads the log; it never owns a turn."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+import trio
+from quart import Blueprint, Response, request
+
+from app.journal import Reader
+from app.lifetime import Services
+from web import sse
+from web.replies import json_reply, query_number
+from web.transport import stream_response
+
+POLL_SECONDS = 25.0
+POLL_LIMIT_SECONDS = 30.0
+POLL_EVENTS = 1000
+POLL_BYTES = 1_000_000
+
+
+def blueprint(services: Services) -> Blueprint:
+    routes = Blueprint("streams", __name__)
+
+    @routes.get("/api/streams/<stream>")
+    async def follow(stream: str) -> Response:
+        if wants_events() or "application/json" not in request.headers.get("Accept", ""):
+            return await resume(services, stream)
+        reader = await _reader(services, stream, request.args.get("after") or last_event_id())
+        wait = query_number("wait", POLL_SECONDS, 0, POLL_LIMIT_SECONDS)
+        return json_reply(await poll(reader, wait))
+
+    @routes.delete("/api/streams/<stream>")
+    async def stop(stream: str) -> Response:
+        await services.turns.cancel(stream)
+        return Response(b"", 204)
+
+    return routes
+
+
+def wants_events() -> bool:
+    return "text/event-stream" in request.headers.get("Accept", "")
+
+
+async def resume(services: Services, stream: str) -> Response:
+    """The stream after the request's cursor, then live, as server-sent events."""
+    reader = await _reader(services, stream, last_event_id())
+    return stream_response(frames(reader))
+
+
+def last_event_id() -> str | None:
+    return request.headers.get("Last-Event-ID") or request.args.get("lastEventId")
+
+
+async def _reader(services: Services, stream: str, cursor: str | None) -> Reader:
+    position = None
+    if cursor and cursor != "0":
+        position = sse.parse_cursor(cursor)
+    return await services.journal.locate(stream, position)
+
+
+async def frames(reader: Reader) -> AsyncGenerator[bytes, None]:
+    """The body: stored frames as they are, comments between them. Ends with the log, or early when
+    the server shuts down."""
+    yield sse.OPEN
+    while True:
+        item = await reader.next()
+        if isinstance(item, bytes):
+            yield item
+        elif item == "beat":
+            yield sse.beat(reader.seq)
+        elif item == "draining":
+            yield sse.DRAINING
+            return
+        elif item == "gap":
+            yield sse.gap(await reader.thread())
+            return
+        else:
+            return
+
+
+async def poll(reader: Reader, wait: float) -> dict[str, Any]:
+    """What comes after the reader's position, as soon as there is something, at the latest after
+    `wait` seconds; `ended` when the outcome is among it or was before it."""
+    item: bytes | str = "beat"
+    with trio.move_on_after(wait):
+        while item == "beat":
+            item = await reader.next()
+    found: list[tuple[str | None, bytes]] = []
+    if isinstance(item, bytes):
+        found = sse.split_frames(item)[:POLL_EVENTS]
+    elif item == "gap":
+        found = sse.split_frames(sse.gap(await reader.thread()))
+    kept: list[tuple[str | None, bytes]] = []
+    size = 0
+    for id_, event in found:
+        size += len(event)
+        if kept and size > POLL_BYTES:
+            break
+        kept.append((id_, event))
+    ids = [id_ for id_, _ in kept if id_ is not None]
+    return {
+        "events": [{"id": id_, "event": msgspec.Raw(event)} for id_, event in kept],
+        "cursor": ids[-1] if ids else f"{reader.name}:{reader.seq}",
+        "ended": item == "end" or bool(kept and _is_outcome(kept[-1][1])),
+    }
+
+
+def _is_outcome(event: bytes) -> bool:
+    return msgspec.json.decode(event, type=_Type).type == "outcome"
+
+
+class _Type(msgspec.Struct, frozen=True):
+    type: str

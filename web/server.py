@@ -1,0 +1,81 @@
+"""The application: routes, guards, headers."""
+
+from quart import Response, request
+
+from app.lifetime import Services
+from web.assets import Assets
+from web.guard import Guard
+from web.replies import answer_errors
+from web.routes import feed, health, models, pages, streams, threads
+from web.transport import App
+
+# No inline script or style, nothing from elsewhere, and no string ever becomes markup (A4).
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "font-src 'self'",
+        "manifest-src 'self'",
+        "worker-src 'self'",
+        "base-uri 'self'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+# A body that trickles in is given up after so long.
+BODY_SECONDS = 30
+
+
+def create_app(services: Services, *, base: str = "/") -> App:
+    """The ASGI application of one process.
+
+    Args:
+        base: the path it is mounted under, as browsers see it; begins and ends with "/".
+    """
+    app = App("web", template_folder="templates", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = services.settings.max_body
+    app.config["BODY_TIMEOUT"] = BODY_SECONDS
+    guard = Guard([services.settings.host])
+    assets = Assets()
+    answer_errors(app)
+
+    @app.before_request
+    async def check() -> None:
+        page = request.method in ("GET", "HEAD") and not request.path.startswith("/api/")
+        headers = request.headers
+        guard.check(
+            headers.get("Host", ""),
+            headers.get("Origin"),
+            headers.get("Sec-Fetch-Site"),
+            page=page,
+        )
+
+    @app.after_request
+    async def harden(response: Response) -> Response:
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        if request.path.startswith("/api/"):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    for blueprint in (
+        threads.blueprint(services),
+        streams.blueprint(services),
+        feed.blueprint(services),
+        models.blueprint(services),
+        health.blueprint(services),
+        pages.blueprint(assets, base),
+    ):
+        app.register_blueprint(blueprint)
+    return app

@@ -1,2 +1,8 @@
+import '@preact/signals'; // makes components follow the signals they read
+import { h, render } from 'preact';
+
 import './style.css';
-document.documentElement.dataset.ready = 'true';
+import { createApp } from './app.js';
+import { Page } from './views/page.js';
+
+render(h(Page, { app: createApp(window) }), /** @type {HTMLElement} */ (document.getElementById('app')));

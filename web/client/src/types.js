@@ -80,6 +80,8 @@
 
 /** @typedef {{thread: ThreadInfo, messages: WireMessage[]}} Snapshot */
 
+/** @typedef {{threads: ThreadInfo[], next: string|null}} ThreadPage */
+
 /**
  * The answer to a message that was accepted.
  * @typedef {object} Accepted

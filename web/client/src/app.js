@@ -1,0 +1,112 @@
+// Puts the page together: address, threads, waking. Effects.
+
+import { computed, signal } from '@preact/signals';
+
+import { createApi } from './api.js';
+import { createDrafts, storageOf } from './drafts.js';
+import { uuidv7 } from './ids.js';
+import { createRetrier } from './retry.js';
+import { addressOf, threadOf } from './route.js';
+import { createThread } from './thread.js';
+import { createThreadList } from './threads.js';
+import { listenForWaking } from './wake.js';
+
+/** @import {Wake} from './link_state.js' */
+/** @import {Thread} from './thread.js' */
+
+/** @typedef {ReturnType<typeof createApp>} App */
+
+/** So many threads are kept in memory, for going back to them at once. */
+const KEPT_THREADS = 20;
+
+/** @param {Window} window */
+export function createApp(window) {
+  const { document, history, location } = window;
+  const base = document.baseURI;
+  const api = createApi({ base });
+  const drafts = createDrafts(base, storageOf(window));
+  const retrier = createRetrier();
+  const threads = createThreadList(api, retrier);
+  const online = signal(window.navigator.onLine);
+  /** @type {Map<string, Thread>} the last used one last */
+  const kept = new Map();
+  /** @type {import('@preact/signals').Signal<Thread>} */
+  const current = signal(enter(threadOf(location.href, base)));
+
+  /** @param {string|null} id null: a new thread */
+  function enter(id) {
+    const thread = (id && kept.get(id)) || createThread({
+      id: id ?? uuidv7(), fresh: id === null, api, drafts, retrier, changed: threads.refresh,
+    });
+    kept.delete(thread.id);
+    kept.set(thread.id, thread);
+    for (const [old, { view }] of kept) {
+      if (kept.size <= KEPT_THREADS) break;
+      if (view.peek().outbox.length === 0) kept.delete(old);
+    }
+    if (document.hidden) thread.hidden();
+    thread.enter();
+    return thread;
+  }
+
+  /** @param {string|null} id */
+  function show(id) {
+    if (id === current.value.id) return;
+    if (id === null && current.value.view.peek().phase === 'new' && !sent()) return;
+    current.value.leave();
+    current.value = enter(id);
+  }
+
+  /** Whether the new thread that is shown has its address already. */
+  const sent = () => threadOf(location.href, base) === current.value.id;
+
+  function moved() {
+    show(threadOf(location.href, base));
+  }
+
+  const stopListening = listenForWaking(window, {
+    /** @param {Wake} reason */
+    wake(reason) {
+      current.value.wake(reason);
+      retrier.wake();
+      if (reason !== 'focus') threads.refresh();
+    },
+    hidden: () => current.value.hidden(),
+    freeze: () => current.value.freeze(),
+    online: (on) => { online.value = on; },
+  });
+  window.addEventListener('popstate', moved);
+  threads.refresh();
+
+  return {
+    threads, online, current, retrier,
+    currentId: computed(() => current.value.id),
+
+    /** @param {string|null} id null: a new thread */
+    open(id) {
+      history.pushState(null, '', addressOf(id, base));
+      show(id);
+    },
+
+    /** @param {string} id */
+    hrefOf: (id) => addressOf(id, base),
+
+    /** @param {string} text */
+    send(text) {
+      if (!sent()) history.pushState(null, '', addressOf(current.value.id, base));
+      current.value.send(text);
+    },
+
+    /** "Try now". */
+    wake() {
+      current.value.wake('manual');
+      retrier.wake();
+    },
+
+    close() {
+      window.removeEventListener('popstate', moved);
+      stopListening();
+      current.value.leave();
+    },
+  };
+}

@@ -1,0 +1,24 @@
+// One update per animation frame. Effects.
+
+/** Hidden pages have no animation frames; nobody looks, but what is shown there should not grow old. */
+const HIDDEN_FRAME_MS = 500;
+
+/**
+ * @param {() => void} update
+ * @returns {() => void} asks for one update soon; asking again before it comes changes nothing
+ */
+export function oncePerFrame(update) {
+  let asked = false; // set by asking, cleared by the update
+  const run = () => {
+    if (!asked) return;
+    asked = false;
+    update();
+  };
+  return () => {
+    if (asked) return;
+    asked = true;
+    // Both where the page is visible: it may be hidden before the frame comes.
+    if (!document.hidden) requestAnimationFrame(run);
+    setTimeout(run, HIDDEN_FRAME_MS);
+  };
+}

@@ -1,0 +1,18 @@
+// The address of a page: the base path alone is a new thread, `t/<thread>` is that thread. Pure.
+
+const THREAD = /^t\/([A-Za-z0-9_-]{8,64})$/;
+
+/**
+ * @param {string} href
+ * @param {string} base
+ * @returns {string|null} the thread; null: a new one
+ */
+export function threadOf(href, base) {
+  const path = new URL(href).pathname.slice(new URL(base).pathname.length);
+  return THREAD.exec(path)?.[1] ?? null;
+}
+
+/** @param {string|null} thread @param {string} base */
+export function addressOf(thread, base) {
+  return new URL(thread ? `t/${thread}` : '.', base).href;
+}

@@ -1,0 +1,130 @@
+// Every word the page says by itself.
+
+/** @import {Status} from './types.js' */
+
+export const TEXT = {
+  product: 'Unbroken',
+  newThread: 'New chat',
+  threads: 'Chats',
+  noThreads: 'No chats yet',
+  untitled: 'New chat',
+  showThreads: 'Show chats',
+  hideThreads: 'Hide chats',
+  older: 'Show older chats',
+  working: 'Answering',
+  waitingInQueue: 'In the queue',
+
+  welcome: 'What can I do for you?',
+  welcomeNote: 'Answers go on when you close this page, reload it or lose the network.',
+  loading: 'Loading…',
+  missing: 'There is no such chat. It may have been deleted.',
+
+  composer: 'Message',
+  composerHint: 'Write a message',
+  composerQueueHint: 'Write the next message; it waits for this answer',
+  send: 'Send',
+  stop: 'Stop',
+  stopping: 'Stopping…',
+  toEnd: 'To the newest message',
+
+  you: 'You',
+  assistant: 'Assistant',
+  thinking: 'Thinking…',
+  queued: 'Waits for the answer before it',
+  removeQueued: 'Remove',
+  copy: 'Copy',
+  copied: 'Copied',
+  source: 'Source',
+  rendered: 'Rendered',
+  sending: 'Sending…',
+  sendingAgain: 'Not sent yet. Trying again…',
+  notSent: 'Not sent',
+  sendAgain: 'Send again',
+  takeBack: 'Take back',
+  imageNotLoaded: 'Image',
+
+  reconnecting: 'Reconnecting, nothing is lost',
+  offline: 'You are offline. Nothing is lost; the answer goes on without you',
+  unreachable: 'The server cannot be reached. Trying again',
+  lost: 'The rest of this answer cannot be found',
+  blocked: 'You may not read this chat',
+  tryNow: 'Try now',
+
+  reasoning: 'Thought',
+  reasoningRunning: 'Thinking',
+  toolInput: 'Input',
+  toolOutput: 'Result',
+  toolError: 'Error',
+  toolUnknown: 'It may have happened: the result was never recorded, and it is not done again.',
+  /** @type {Record<string, string>} */
+  toolStates: {
+    'input-streaming': 'being prepared',
+    'input-available': 'prepared',
+    'input-error': 'its input was not valid',
+    running: 'running',
+    'output-available': 'done',
+    'output-error': 'failed',
+    unknown: 'outcome unknown',
+    // The turn ended while the call was there.
+    abandoned: 'not run',
+    interrupted: 'interrupted',
+  },
+
+  retry: 'Try again',
+  /** @type {Record<string, string>} */
+  outcomes: {
+    FINISHED: 'Finished',
+    LENGTH: 'The answer was cut at the model’s limit.',
+    CANCELLED: 'Stopped.',
+    REPLACED: 'Stopped for a newer message.',
+    MODEL_UNREACHABLE: 'The model could not be reached.',
+    MODEL_STALLED: 'The model stopped responding.',
+    MODEL_EOF: 'The model’s answer was cut short.',
+    MODEL_OVERLOADED: 'The model is overloaded.',
+    MODEL_RATE_LIMITED: 'The model’s rate limit was reached.',
+    MODEL_UNAUTHORIZED: 'The model refused our credentials.',
+    MODEL_REQUEST_REFUSED: 'The model refused the request.',
+    MODEL_NOT_FOUND: 'There is no such model.',
+    MODEL_PROTOCOL: 'The model’s answer could not be read.',
+    MODEL_ERROR: 'The model reported an error.',
+    CONTEXT_TOO_LONG: 'This chat is too long for the model.',
+    CONTENT_FILTERED: 'The answer was withheld by a content filter.',
+    TOO_MANY_STEPS: 'The answer took too many steps.',
+    STORE_FAILED: 'The server could not record the answer.',
+    INTERNAL: 'Something went wrong in the server.',
+    TURN_TIMEOUT: 'The answer took too long.',
+    DETACHED_TIMEOUT: 'Nobody was reading for too long.',
+    RECOVERY_EXHAUSTED: 'The server was interrupted too often.',
+  },
+  outcomeUnknown: 'The answer has ended.',
+
+  /** Why a message could not be sent. @type {Record<string, string>} */
+  refusals: {
+    NETWORK: 'The server cannot be reached.',
+    TIMEOUT: 'The server does not answer.',
+    NOT_OURS: 'Something between you and the server answers in its place.',
+    BODY_TOO_LARGE: 'The message is too long.',
+    MESSAGE_CONFLICT: 'Its id was used for another message.',
+    TURN_RUNNING: 'An answer is running.',
+    HTTP: 'The server did not accept it.',
+    INTERNAL: 'Something went wrong.',
+  },
+
+  /** @param {number} seconds */
+  seconds: (seconds) => (seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`),
+
+  /** @param {number} seconds */
+  tenths: (seconds) => (seconds < 10 ? `${seconds.toFixed(1)} s` : TEXT.seconds(Math.round(seconds))),
+
+  /** @param {Status} status @param {number} now ms since 1970 */
+  status({ state, text, attempt, limit, until }, now) {
+    if (state !== 'retrying') return text;
+    const left = until ? Math.max(0, Math.ceil((until - now) / 1_000)) : 0;
+    const when = left > 0 ? `Retrying in ${TEXT.seconds(left)}` : 'Retrying now';
+    const which = attempt && limit ? `, attempt ${attempt} of ${limit}` : '';
+    return `${when}${which}${text ? `: ${text}` : ''}`;
+  },
+
+  /** @param {string|null} title @param {boolean} running */
+  pageTitle: (title, running) => `${running ? '● ' : ''}${title || TEXT.newThread} · ${TEXT.product}`,
+};

@@ -1,0 +1,59 @@
+// The list of threads. Effects.
+
+import { signal } from '@preact/signals';
+
+/** @import {Api} from './api.js' */
+/** @import {Retrier} from './retry.js' */
+/** @import {ThreadInfo, ThreadPage} from './types.js' */
+
+/** @typedef {{threads: readonly ThreadInfo[], next: string|null, loaded: boolean}} ThreadList */
+/** @typedef {ReturnType<typeof createThreadList>} Threads */
+
+/** @param {Api} api @param {Retrier} retrier */
+export function createThreadList(api, retrier) {
+  const list = signal(/** @type {ThreadList} */ ({ threads: [], next: null, loaded: false }));
+  let loading = false; // one request at a time; set while it is under way
+  let again = false; // something changed meanwhile; cleared by the request that will see it
+  const { signal: forever } = new AbortController(); // lives as long as the page
+
+  async function refresh() {
+    again = true;
+    if (loading) return;
+    loading = true;
+    try {
+      while (again) {
+        again = false;
+        list.value = firstPage(list.value, await retrier.until(() => api.threads(), forever));
+      }
+    } finally {
+      loading = false;
+    }
+  }
+
+  return {
+    list,
+    /** Joined: however often it is asked for, one request is under way. */
+    refresh: () => void refresh().catch(reportError),
+    async more() {
+      const { next } = list.value;
+      if (!next) return;
+      const page = await retrier.until(() => api.threads(next), forever);
+      if (list.value.next === next) list.value = nextPage(list.value, page);
+    },
+  };
+}
+
+/** The newest page replaces what it covers; older pages stay. @param {ThreadList} list @param {ThreadPage} page @returns {ThreadList} */
+export function firstPage(list, { threads, next }) {
+  const last = threads.at(-1);
+  if (!next || !last || !list.next) return { threads, next, loaded: true };
+  const fresh = new Set(threads.map(({ id }) => id));
+  const older = list.threads.filter(({ id, updatedAt }) => updatedAt <= last.updatedAt && !fresh.has(id));
+  return older.length ? { threads: [...threads, ...older], next: list.next, loaded: true } : { threads, next, loaded: true };
+}
+
+/** @param {ThreadList} list @param {ThreadPage} page @returns {ThreadList} */
+export function nextPage(list, { threads, next }) {
+  const known = new Set(list.threads.map(({ id }) => id));
+  return { threads: [...list.threads, ...threads.filter(({ id }) => !known.has(id))], next, loaded: true };
+}

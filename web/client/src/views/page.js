@@ -1,0 +1,52 @@
+// The page. DOM.
+
+import { h } from 'preact';
+import { useCallback, useEffect, useState } from 'preact/hooks';
+
+import { TEXT } from '../text.js';
+import { Composer } from './composer.js';
+import { ConnectionLine } from './connection.js';
+import { Conversation } from './conversation.js';
+import { Icon } from './icons.js';
+import { ThreadList } from './thread_list.js';
+
+/** @import {App} from '../app.js' */
+
+/** @param {{app: App}} props */
+export function Page({ app }) {
+  const [drawer, setDrawer] = useState(false); // of narrow windows; wide ones always show the list
+  const close = useCallback(() => setDrawer(false), []);
+  const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === 'Escape') close();
+  };
+  return h('div', { class: `page ${drawer ? 'with-drawer' : ''}`, onKeyDown },
+    h('aside', { class: 'side', id: 'side' }, h('p', { class: 'brand' }, TEXT.product), h(ThreadList, { app, close })),
+    h('div', { class: 'shade', onClick: close }),
+    h('main', null,
+      h('header', null,
+        h('button', { type: 'button', class: 'quiet menu', 'aria-label': drawer ? TEXT.hideThreads : TEXT.showThreads, 'aria-expanded': drawer,
+          'aria-controls': 'side', 'data-testid': 'menu', onClick: () => setDrawer(!drawer) }, h(Icon, { name: 'menu' })),
+        h(Title, { app })),
+      h(Current, { app }),
+      h('div', { class: 'foot' }, h(ConnectionLine, { app }), h(Composer, { app }))));
+}
+
+/** @param {{app: App}} props */
+function Current({ app }) {
+  const thread = app.current.value;
+  return h(Conversation, { key: thread.id, thread });
+}
+
+/** The title, here and in the window's frame. @param {{app: App}} props */
+function Title({ app }) {
+  const { info, live, phase } = app.current.value.view.value;
+  const title = info?.title ?? null;
+  const running = live !== null;
+  useEffect(() => {
+    document.title = TEXT.pageTitle(title, running);
+  }, [title, running]);
+  useEffect(() => {
+    if (phase !== 'loading') document.documentElement.dataset.ready = 'true';
+  }, [phase]);
+  return h('h1', { dir: 'auto', 'data-testid': 'title' }, title || (phase === 'new' ? TEXT.newThread : '\u00a0'));
+}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.metadata
 import re
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import leaks
@@ -54,6 +58,42 @@ def test_locks_agree() -> None:
         assert development[name] == versions
     for name, versions in locked("requirements-build.lock").items():
         assert development.get(name, versions) == versions
+
+
+def imported_from_elsewhere(*folders: str) -> set[str]:
+    """The top-level names that the Python files of these folders import from distributions."""
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    names = set()
+    for path in files:
+        if "node_modules" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names.add(node.module or "")
+    scripts = (ROOT / "scripts").glob("*.py")
+    ours = {"app", "store", "web", "tests", *(path.stem for path in (*files, *scripts))}
+    return {name.partition(".")[0] for name in names} - ours - sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(
+    ("folders", "groups"), [(("app", "store", "web"), ()), (("tests",), ("dev",))]
+)
+def test_what_is_imported_is_declared(folders: tuple[str, ...], groups: tuple[str, ...]) -> None:
+    """Not only installed by chance, because something else needs it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = [*project["project"]["dependencies"]]
+    for group in groups:
+        declared += project["dependency-groups"][group]
+    names = {canonicalize_name(Requirement(text).name) for text in declared}
+    owners = importlib.metadata.packages_distributions()
+    missing = {
+        name
+        for name in imported_from_elsewhere(*folders)
+        if names.isdisjoint(map(canonicalize_name, owners.get(name, ())))
+    }
+    assert missing == set()
 
 
 @pytest.mark.parametrize("name", LOCKS)

@@ -38,7 +38,10 @@ thread = Table(
     Column("version", BigInteger, nullable=False),  # +1 with every change a list could show
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),  # orders the list
-    Index("thread_updated", "updated_at", "id"),
+    Column("pinned", Integer, nullable=False),  # 1: before all others in the list
+    Column("model", Text),  # chosen for this thread; NULL: the default of the day
+    Column("instructions", Text),  # what every request of this thread begins with; NULL: nothing
+    Index("thread_listed", "pinned", "updated_at", "id"),
 )
 
 message = Table(
@@ -61,10 +64,11 @@ turn = Table(
     Column("id", Text, nullable=False, unique=True),  # also the id of the answer's message
     Column("thread", Text, ForeignKey("thread.id", ondelete="CASCADE"), nullable=False),
     Column("question", Text, nullable=False),  # the message it answers
-    Column("key", Text, nullable=False, unique=True),  # the client's id: makes sending idempotent
+    Column("key", Text, nullable=False, unique=True),  # the client's id: makes asking idempotent
     Column("state", Text, nullable=False),
     Column("position", BigInteger, nullable=False),  # order among the queued ones of a thread
     Column("model", Text, nullable=False),  # the configured name
+    Column("instructions", Text),  # the thread's when it was asked; NULL: none
     Column("stream", Number, nullable=False),  # the stream of its present life
     Column("recoveries", Integer, nullable=False),  # crashes it went through (R2)
     Column("released", Integer, nullable=False),  # 1: given up by a clean shutdown, not by a crash
@@ -121,4 +125,19 @@ cancel_intent = Table(
     Column("message", Text, primary_key=True),
     Column("thread", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+)
+
+# What a person attached. The bytes are here and not in the message, which every list and snapshot
+# would have to carry.
+attachment = Table(
+    "attachment",
+    metadata,
+    Column("id", Text, primary_key=True),  # minted by the client
+    Column("thread", Text, ForeignKey("thread.id", ondelete="CASCADE")),  # NULL: not used yet
+    Column("name", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),  # bytes
+    Column("data", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Index("attachment_thread", "thread"),
 )

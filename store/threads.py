@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, and_, case, delete, exists, or_, select, update
+from sqlalchemy import Connection, case, delete, exists, literal, select, tuple_, update
 
+from store import search
 from store.schema import cancel_intent, segment, stream, thread, turn
 
 
@@ -16,7 +17,22 @@ class ThreadRow(NamedTuple):
     version: int
     created_at: int
     updated_at: int
+    pinned: int
+    model: str | None
+    instructions: str | None
     state: str
+
+    @property
+    def position(self) -> "Position":
+        return Position(self.pinned, self.updated_at, self.id)
+
+
+class Position(NamedTuple):
+    """Where a thread stands in the list: what a page begins after."""
+
+    pinned: int
+    updated_at: int
+    id: str
 
 
 def _has_turn(state: str) -> object:
@@ -32,6 +48,9 @@ _SELECT = select(
     thread.c.version,
     thread.c.created_at,
     thread.c.updated_at,
+    thread.c.pinned,
+    thread.c.model,
+    thread.c.instructions,
     _STATE,
 )
 
@@ -41,39 +60,35 @@ def find(connection: Connection, id_: str) -> ThreadRow | None:
     return None if row is None else ThreadRow._make(row)
 
 
-def page(
-    connection: Connection, limit: int, before: tuple[int, str] | None = None
-) -> list[ThreadRow]:
-    """Newest change first. `before`: (updated_at, id) of the last row of the page before."""
-    query = _SELECT.order_by(thread.c.updated_at.desc(), thread.c.id.desc()).limit(limit)
-    if before is not None:
-        at, id_ = before
-        older = thread.c.updated_at < at
-        query = query.where(or_(older, and_(thread.c.updated_at == at, thread.c.id < id_)))
+def page(connection: Connection, limit: int, after: Position | None = None) -> list[ThreadRow]:
+    """Pinned ones first, then the newest change first; those that come after a position."""
+    order = (thread.c.pinned, thread.c.updated_at, thread.c.id)
+    query = _SELECT.order_by(*(column.desc() for column in order)).limit(limit)
+    if after is not None:
+        query = query.where(tuple_(*order) < tuple_(*(literal(value) for value in after)))
     return [ThreadRow._make(row) for row in connection.execute(query)]
 
 
 def create(connection: Connection, id_: str, title: str, now: int) -> None:
-    connection.execute(
-        thread.insert().values(id=id_, title=title, version=0, created_at=now, updated_at=now)
-    )
+    row = {"id": id_, "title": title, "version": 0, "created_at": now, "updated_at": now}
+    connection.execute(thread.insert().values(row | {"pinned": 0}))
 
 
 def touch(
-    connection: Connection,
-    id_: str,
-    now: int,
-    *,
-    leaf: str | None = None,
-    title: str | None = None,
+    connection: Connection, id_: str, now: int | None, **changes: str | int | None
 ) -> int | None:
-    """Count one change. Returns the new version; None for a thread that does not exist."""
-    changes: dict[str, object] = {"version": thread.c.version + 1, "updated_at": now}
-    if leaf is not None:
-        changes["leaf"] = leaf
-    if title is not None:
-        changes["title"] = title
-    query = update(thread).where(thread.c.id == id_).values(changes).returning(thread.c.version)
+    """Count one change, of these columns if any.
+
+    Args:
+        now: the time of what happened; None: nothing happened that moves it up in the list.
+        changes: leaf, title, pinned, model, instructions.
+
+    Returns the new version; None for a thread that does not exist.
+    """
+    values: dict[str, object] = {"version": thread.c.version + 1, **changes}
+    if now is not None:
+        values["updated_at"] = now
+    query = update(thread).where(thread.c.id == id_).values(values).returning(thread.c.version)
     return connection.execute(query).scalar()
 
 
@@ -85,5 +100,6 @@ def remove(connection: Connection, id_: str) -> bool:
         .where(turn.c.thread == id_)
     )
     connection.execute(delete(segment).where(segment.c.stream.in_(numbers)))
+    search.forget_thread(connection, id_)
     connection.execute(delete(cancel_intent).where(cancel_intent.c.thread == id_))
     return connection.execute(delete(thread).where(thread.c.id == id_)).rowcount == 1

@@ -18,6 +18,7 @@ class TurnRow(NamedTuple):
     state: str
     position: int
     model: str
+    instructions: str | None
     stream: int
     stream_id: str
     recoveries: int
@@ -38,6 +39,7 @@ _SELECT = select(
     turn.c.state,
     turn.c.position,
     turn.c.model,
+    turn.c.instructions,
     turn.c.stream,
     stream.c.id.label("stream_id"),
     turn.c.recoveries,

@@ -1,0 +1,77 @@
+"""Full text: every message's words, found anywhere in a word, without case and accents.
+
+SQLite's trigram index over text that was made plain by `plain`; so the same version of SQLite that
+comes with any supported Python finds the same things.
+"""
+
+import unicodedata
+from typing import NamedTuple
+
+from sqlalchemy import DDL, Connection, event, text
+
+from store.schema import metadata
+
+event.listen(
+    metadata,
+    "after_create",
+    DDL("CREATE VIRTUAL TABLE message_text USING fts5(text, tokenize='trigram')"),
+)
+
+# The index knows sequences of three characters; shorter words are looked for in what it found.
+TRIGRAM = 3
+
+
+class Hit(NamedTuple):
+    """A message that has all the words. `parts`: JSON, as stored."""
+
+    thread: str
+    title: str
+    message: str
+    role: str
+    created_at: int
+    parts: bytes
+
+
+def plain(words: str) -> str:
+    """Lower case without accents: what is stored and what is looked for."""
+    decomposed = unicodedata.normalize("NFKD", words.casefold())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
+
+
+def put(connection: Connection, message: str, words: str) -> None:
+    """The message, by its id, has this text now. Replaces what it had."""
+    number = text("(SELECT number FROM message WHERE id = :id)")
+    row = {"id": message, "words": plain(words)}
+    connection.execute(text(f"DELETE FROM message_text WHERE rowid = {number}"), row)
+    connection.execute(
+        text(f"INSERT INTO message_text (rowid, text) VALUES ({number}, :words)"), row
+    )
+
+
+def forget_thread(connection: Connection, thread: str) -> None:
+    query = "DELETE FROM message_text WHERE rowid IN (SELECT number FROM message WHERE thread = :t)"
+    connection.execute(text(query), {"t": thread})
+
+
+def find(connection: Connection, words: list[str], limit: int) -> list[Hit]:
+    """Messages that have every one of the words, newest first."""
+    wanted = [plain(word) for word in words]
+    long = [word for word in wanted if len(word) >= TRIGRAM]
+    conditions = [f"f.text LIKE :w{n} ESCAPE '\\'" for n in range(len(wanted))]
+    values: dict[str, object] = {f"w{n}": f"%{_like(word)}%" for n, word in enumerate(wanted)}
+    if long:
+        conditions.insert(0, "f.message_text MATCH :match")
+        values["match"] = " AND ".join('"' + word.replace('"', '""') + '"' for word in long)
+    query = (
+        "SELECT m.thread, t.title, m.id, m.role, m.created_at, m.parts FROM message_text f"
+        " JOIN message m ON m.number = f.rowid JOIN thread t ON t.id = m.thread"
+        f" WHERE {' AND '.join(conditions)} ORDER BY m.number DESC LIMIT :limit"
+    )
+    rows = connection.execute(text(query), values | {"limit": limit})
+    return [Hit._make(row) for row in rows]
+
+
+def _like(word: str) -> str:
+    for char in ("\\", "%", "_"):
+        word = word.replace(char, f"\\{char}")
+    return word

@@ -99,7 +99,11 @@ def _todo(packages: Path | None, with_client: bool, with_page: bool) -> list[Cal
 
 @contextlib.contextmanager
 def _exclusive() -> Iterator[None]:
-    """One script at a time changes the checkout. The lock ends with its process, in any case."""
+    """One script at a time changes the checkout.
+
+    The installers that `run` starts inherit the lock, so it ends when the last of them has ended,
+    also if this process is killed and they go on.
+    """
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "prepare.lock").open("w") as file:
         try:
@@ -107,6 +111,7 @@ def _exclusive() -> Iterator[None]:
         except BlockingIOError:
             say("Waiting for another script to finish its installation.")
             fcntl.flock(file, fcntl.LOCK_EX)
+        os.set_inheritable(file.fileno(), True)
         yield
 
 

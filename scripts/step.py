@@ -80,9 +80,9 @@ def run(
     Raises:
         SetupError: It failed; what it had to say is on the terminal already.
     """
-    done = subprocess.run(
-        command, cwd=cwd, env=env or child_environment(), stdout=stdout, check=False
-    )
+    child = env or child_environment()
+    # What may be inherited is: the lock of the preparation (environment.py).
+    done = subprocess.run(command, cwd=cwd, env=child, stdout=stdout, close_fds=False, check=False)
     if done.returncode != 0:
         raise SetupError(f"{' '.join(map(str, command[:4]))} … failed ({done.returncode})")
 

@@ -261,6 +261,23 @@ def test_two_scripts_do_not_install_at_the_same_time(checkout: Checkout) -> None
     assert process.returncode == 0
 
 
+def test_installer_that_outlives_its_script_keeps_the_next_one_waiting(checkout: Checkout) -> None:
+    started, go_on = checkout.root / "started", checkout.root / "go-on"
+    os.mkfifo(started)
+    os.mkfifo(go_on)
+    checkout.add_program("uv", f"#!/bin/sh\n: > {started}\nread line < {go_on}\n")
+    process = checkout.start("run")
+    started.read_text()  # waits for the installer
+    process.kill()
+    process.wait()
+    with (checkout.root / ".cache" / "prepare.lock").open("w") as lock:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        go_on.write_text("now\n")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    process.communicate()
+
+
 def test_missing_node_is_said_before_anything_is_installed(checkout: Checkout) -> None:
     (checkout.standins / "npm").unlink()
     result = checkout.run("run")

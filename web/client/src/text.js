@@ -21,7 +21,7 @@ export const TEXT = {
 
   composer: 'Message',
   composerHint: 'Write a message',
-  composerQueueHint: 'Write the next message; it waits for this answer',
+  composerQueueHint: 'Write the next message',
   send: 'Send',
   stop: 'Stop',
   stopping: 'Stopping…',

@@ -39,8 +39,9 @@ function Current({ app }) {
 
 /** The title, here and in the window's frame. @param {{app: App}} props */
 function Title({ app }) {
-  const { info, live, phase } = app.current.value.view.value;
-  const title = info?.title ?? null;
+  const { id, info, live, phase } = app.current.value.view.value;
+  const listed = app.threads.list.value.threads.find((thread) => thread.id === id); // renewed more often
+  const title = listed?.title ?? info?.title ?? null;
   const running = live !== null;
   useEffect(() => {
     document.title = TEXT.pageTitle(title, running);

@@ -108,12 +108,17 @@ async def test_a_slow_reader_is_not_cut(serve: Serve, clock: MockClock) -> None:
     await client.read_until(b"end\r\n0\r\n\r\n")
 
 
-async def test_a_stalled_reader_that_leaves_ends_at_once(serve: Serve) -> None:
+@pytest.mark.parametrize("way", ["close", "half-close"])
+async def test_a_stalled_reader_that_leaves_ends_at_once(serve: Serve, way: str) -> None:
     flood = Flood()
     server = await serve(flood.app)
     client = await stall(server)
     await trio.testing.wait_all_tasks_blocked(0.05)
-    await client.close()
+    if way == "close":
+        await client.close()
+    else:
+        assert isinstance(client.stream, trio.SocketStream)
+        await client.stream.send_eof()
     with trio.fail_after(WRITE_SECONDS / 2):
         await flood.ended.wait()
 

@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from quart import abort, websocket
 from trio.testing import MockClock
 from wsproto import ConnectionType, WSConnection
@@ -18,7 +19,8 @@ from wsproto.events import (
 
 from tests.web.serving import PATIENCE_SECONDS, Client, Serve, Server
 from web.transport import App
-from web.transport.server import GRACE_SECONDS, MESSAGE_BYTES
+from web.transport.connection import LINGER_SECONDS
+from web.transport.server import MESSAGE_BYTES
 
 
 class Peer:
@@ -108,8 +110,29 @@ async def test_a_peer_that_leaves_ends_its_handler(serve: Serve, way: str) -> No
 
 
 @pytest.mark.timeout(30)  # what fails here freezes the process
+async def test_sends_after_the_end_yield(serve: Serve) -> None:
+    """Fault 5: after the end, Hypercorn's send returned at once and for ever."""
+    ended = trio.Event()
+
+    async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+        while (await receive())["type"] != "websocket.disconnect":
+            pass
+        with trio.move_on_after(0):
+            while True:
+                await send({"type": "websocket.send", "text": "x", "bytes": None})
+        ended.set()
+
+    server = await serve(app)
+    leaver = await peer(server)
+    await leaver.client.close()
+    with trio.fail_after(PATIENCE_SECONDS):
+        await ended.wait()
+
+
+@pytest.mark.timeout(30)
 async def test_a_loop_that_only_sends_ends_with_its_peer(serve: Serve) -> None:
-    """Fault 5: after the close, Hypercorn's send returned at once and for ever."""
+    """Fault 5, as a handler of Quart meets it."""
     app = App("sender")
     ended = trio.Event()
 
@@ -180,6 +203,21 @@ async def test_a_refusal_keeps_its_status(serve: Serve) -> None:
     assert answer.status_code == 403
 
 
+async def test_a_refusal_without_length_is_framed_once(serve: Serve) -> None:
+    """Its empty last piece must not become the last chunk, which follows."""
+
+    async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        await send({"type": "websocket.http.response.start", "status": 403, "headers": []})
+        for body, more in [(b"no", True), (b"", False)]:
+            await send({"type": "websocket.http.response.body", "body": body, "more_body": more})
+
+    server = await serve(app)
+    client = await server.connect()
+    await client.send(WSConnection(ConnectionType.CLIENT).send(Request(host="test", target="/")))
+    answer = await client.read_to_end()
+    assert answer.endswith(b"\r\n\r\n2\r\nno\r\n0\r\n\r\n")
+
+
 async def test_a_handler_that_returns_closes_with_1000(serve: Serve) -> None:
     app = App("short")
 
@@ -213,7 +251,7 @@ async def test_a_silent_peer_does_not_hold_up_the_drain(
     started = trio.current_time()
     server.draining.set()
     await server.ended.wait()
-    assert trio.current_time() - started <= GRACE_SECONDS
+    assert trio.current_time() - started == pytest.approx(LINGER_SECONDS, abs=0.2)
 
 
 async def test_a_message_too_big_closes_with_1009(serve: Serve) -> None:

@@ -7,7 +7,7 @@ classes are subclassed, and `pinned` refuses at import what was not measured.
 The faults of the stack that are guarded here (each has a test in tests/web/test_transport_*.py that
 fails without the remedy):
 
-1. idle timer and `Connection: close` are lost after a Quart response   http11: shielded last step
+1. idle timer and `Connection: close` are lost after a Quart response   connection: no await there
 2. HTTP/2 buffers without bound                                         no HTTP/2: neither by ALPN,
                                                                         nor h2c, nor prior knowledge
 3. a disconnect is not seen once the client sent something extra        http11: Pause reads ahead;

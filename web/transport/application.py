@@ -20,7 +20,7 @@ class App(QuartTrio):
 
     def __init__(self, import_name: str, **options: Any) -> None:
         super().__init__(import_name, **options)
-        # Quart cuts a response after 60 s, however well it flows. The transport's own write
+        # Quart would cut a response after 60 s, however well it flows. The transport's own write
         # deadline cuts what does not flow.
         self.config["RESPONSE_TIMEOUT"] = None
 
@@ -45,8 +45,6 @@ def stream_response(
             and ends the body without the final chunk: the reader sees a cut, not an end.
         headers: more headers, or other values for ours.
     """
-    response = TrioResponse(
+    return TrioResponse(
         body, content_type=content_type, headers={**STREAM_HEADERS, **(headers or {})}
     )
-    response.timeout = None  # not even under an application that has a RESPONSE_TIMEOUT
-    return response

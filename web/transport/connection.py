@@ -130,7 +130,11 @@ class Connection:
     # Sending
 
     async def send(self, event: Event) -> None:
-        """What Hypercorn's protocol says to its connection."""
+        """What Hypercorn's protocol says to its connection.
+
+        `Closed` and `Updated` come at the end of a request, just after the application was told of
+        that end; Quart then cancels the very task that is in here. So nothing may await (fault 1).
+        """
         if isinstance(event, RawData):
             await self.write(event.data)
         elif isinstance(event, Closed):

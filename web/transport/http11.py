@@ -16,10 +16,6 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState, H11SendableEvent
 from wsproto.connection import ConnectionState as WebsocketState
 
-# The last step of a request only moves state and puts one message into the application's queue;
-# nothing in it waits for the network.
-LAST_STEP_SECONDS = 5.0
-
 SERVICE_RESTART = 1012  # RFC 6455 registry: come back in a moment
 
 
@@ -143,11 +139,6 @@ class Http11(H11Protocol):
         if type(event) is Body and self._chunked and event.data:
             # h11 would copy and count (9 us a chunk); its state stays SEND_BODY either way.
             await self._write(b"%x\r\n%b\r\n" % (len(event.data), event.data))
-        elif type(event) is StreamClosed:
-            # This tells the application, whose Quart then cancels the very task that is in here,
-            # before the connection is recycled or closed (fault 1).
-            with trio.move_on_after(LAST_STEP_SECONDS, shield=True):
-                await super().stream_send(event)
         else:
             await super().stream_send(event)
 

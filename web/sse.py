@@ -11,7 +11,8 @@ RETRY_MS = 1000
 OPEN = b": open\nretry: %d\n\n" % RETRY_MS
 DRAINING = b": draining\n\n"
 
-CURSOR = re.compile(r"([A-Za-z0-9_-]{22,64}):(\d{1,15})")
+# [0-9]: \d would take the digits of every script.
+CURSOR = re.compile(r"([A-Za-z0-9_-]{22,64}):([0-9]{1,15})")
 
 
 def parse_cursor(text: str) -> tuple[str, int]:
@@ -37,7 +38,8 @@ def split_frames(frames: bytes) -> list[tuple[str | None, bytes]]:
     """Stored frames as (id, JSON text); the id is None for a frame that has none."""
     found: list[tuple[str | None, bytes]] = []
     for frame in frames.split(b"\n\n")[:-1]:
-        head, _, data = frame.rpartition(b"data: ")
+        # The first one: a text may well contain "data: ", an id cannot.
+        head, _, data = frame.partition(b"data: ")
         id_ = head.removeprefix(b"id: ").rstrip(b"\n").decode() if head else None
         found.append((id_, data))
     return found

@@ -67,7 +67,7 @@ def streams() -> Streams:
 
 def chunks(body: bytes) -> list[bytes]:
     """Decode a chunked body strictly; without the last chunk it is not one."""
-    found = []
+    found: list[bytes] = []
     while True:
         size, _, body = body.partition(b"\r\n")
         chunk, body = body[: int(size, 16)], body[int(size, 16) :]

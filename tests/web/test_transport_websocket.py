@@ -48,7 +48,7 @@ class Peer:
             data = await self.client.stream.receive_some(65536)
             if not data:
                 raise EOFError
-            self._protocol.receive_data(data)
+            self._protocol.receive_data(bytes(data))
             self._events += self._protocol.events()
 
     async def closed_with(self) -> tuple[int, str | None]:

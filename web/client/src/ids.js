@@ -1,4 +1,4 @@
-// Ids that the client mints (web/PROTOCOL.md, "Ids"): UUIDv7, RFC 9562 section 5.7.
+// Ids that the client mints (web/PROTOCOL.md, "Ids"): UUIDv7, RFC 9562 section 5.7. Effects.
 
 /**
  * @param {number} [now] ms since 1970

@@ -1,0 +1,140 @@
+// The seams to the browser: requests, waking, storage, addresses.
+
+import { afterEach, describe, expect, test, vi } from 'vitest';
+
+import { ApiError, createApi } from '../src/api.js';
+import { createDrafts } from '../src/drafts.js';
+import { oncePerFrame } from '../src/frames.js';
+import { uuidv7 } from '../src/ids.js';
+import { addressOf, threadOf } from '../src/route.js';
+import { firstPage, nextPage } from '../src/threads.js';
+import { listenForWaking } from '../src/wake.js';
+import { json, refusal } from './fake_server.js';
+
+afterEach(() => vi.useRealTimers());
+
+describe('F5 E7 requests', () => {
+  /** @param {(url: URL, init: RequestInit) => any} answer */
+  const api = (answer) => createApi({ base: 'https://host/a/b/', fetch: /** @type {any} */ (async (url, init) => answer(url, init)) });
+
+  test('F5 E7 all are below the base path and carry the same credentials', async () => {
+    /** @type {any[]} */
+    const seen = [];
+    const all = api((url, init) => {
+      seen.push([init.method, url.href, init.credentials, init.redirect]);
+      return json(200, {});
+    });
+    await all.threads();
+    await all.threads('x y');
+    await all.thread('t1');
+    await all.send('t1', { id: 'm', text: 'x', during: 'queue' });
+    await all.stop('s1');
+    await all.stopMessage('t1', 'm');
+    await all.follow({ stream: 's1', seq: 3 }, new AbortController().signal);
+    expect(seen.map(([method, href]) => `${method} ${href}`)).toEqual([
+      'GET https://host/a/b/api/threads', 'GET https://host/a/b/api/threads?after=x%20y', 'GET https://host/a/b/api/threads/t1',
+      'POST https://host/a/b/api/threads/t1/messages', 'DELETE https://host/a/b/api/streams/s1',
+      'DELETE https://host/a/b/api/threads/t1/turns/m', 'GET https://host/a/b/api/streams/s1',
+    ]);
+    for (const [, , credentials, redirect] of seen) expect([credentials, redirect]).toEqual(['same-origin', 'error']);
+  });
+
+  test('F3 the stream is asked for after the cursor', async () => {
+    const { headers } = await new Promise((resolve) => {
+      void api((_, init) => { resolve({ headers: new Headers(init.headers) }); return json(200, {}); })
+        .follow({ stream: 's1', seq: 3 }, new AbortController().signal);
+    });
+    expect([headers.get('Accept'), headers.get('Last-Event-ID')]).toEqual(['text/event-stream', 's1:3']);
+  });
+
+  test('errors have a code, and say whether trying again may help', async () => {
+    /** @param {any} answer @returns {Promise<any>} */
+    const failure = (answer) => api(answer).threads().then(() => null, (error) => error);
+    expect(await failure(() => refusal(503, 'SHUTTING_DOWN', { 'Retry-After': '2' })))
+      .toMatchObject({ status: 503, code: 'SHUTTING_DOWN', message: 'Because of SHUTTING_DOWN', retryAfterMs: 2_000, passing: true });
+    expect(await failure(() => refusal(404, 'THREAD_NOT_FOUND'))).toMatchObject({ code: 'THREAD_NOT_FOUND', passing: false });
+    expect(await failure(() => new Response('<html>', { status: 502 }))).toMatchObject({ code: 'HTTP', passing: true });
+    expect(await failure(() => new Response('<html>'))).toMatchObject({ code: 'NOT_OURS', passing: true });
+    expect(await failure(() => { throw new TypeError('Load failed'); })).toMatchObject({ status: 0, code: 'NETWORK', passing: true });
+    expect(await failure(() => refusal(409, 'TURN_RUNNING'))).toBeInstanceOf(ApiError);
+  });
+});
+
+test('F1 every listener is taken away again, and each signal is heard', () => {
+  /** @type {[EventTarget, string, any][]} */
+  const added = [];
+  /** @type {any[]} */
+  const removed = [];
+  for (const target of [window, document]) {
+    vi.spyOn(target, 'addEventListener').mockImplementation((type, listener) => { added.push([target, type, listener]); });
+    vi.spyOn(target, 'removeEventListener').mockImplementation((type, listener) => { removed.push([target, type, listener]); });
+  }
+  const hooks = { wake: vi.fn(), hidden: vi.fn(), freeze: vi.fn(), online: vi.fn() };
+  const stop = listenForWaking(window, hooks);
+  for (const [, type, listener] of added) listener({ type, persisted: true });
+  stop();
+  vi.restoreAllMocks();
+  expect(removed).toEqual(added);
+  expect(hooks.wake.mock.calls.flat()).toEqual(['visible', 'resume', 'pageshow', 'focus', 'online']);
+  expect(hooks.freeze).toHaveBeenCalledTimes(1);
+  expect(hooks.online.mock.calls.flat()).toEqual([false, true]);
+});
+
+test('one update a frame, however often it is asked for; hidden pages are updated too', async () => {
+  vi.useFakeTimers();
+  const update = vi.fn();
+  const ask = oncePerFrame(update);
+  for (let i = 0; i < 100; i++) ask();
+  await vi.advanceTimersByTimeAsync(20);
+  expect(update).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(update).toHaveBeenCalledTimes(1);
+  const hidden = vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+  ask();
+  await vi.advanceTimersByTimeAsync(500);
+  expect(update).toHaveBeenCalledTimes(2);
+  hidden.mockRestore();
+});
+
+test('ids are UUIDs of version 7 and sort by time', () => {
+  expect(uuidv7()).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  expect(uuidv7(0x0123456789ab)).toMatch(/^01234567-89ab-7/);
+  expect(uuidv7(1_000) < uuidv7(2_000)).toBe(true);
+  expect(new Set(Array.from({ length: 1_000 }, () => uuidv7(5))).size).toBe(1_000);
+});
+
+test('E7 addresses of threads are below the base path', () => {
+  for (const base of ['https://host/', 'https://host/chat/']) {
+    expect(addressOf('thread-1234', base)).toBe(`${base}t/thread-1234`);
+    expect(addressOf(null, base)).toBe(base);
+    expect(threadOf(`${base}t/thread-1234?x#y`, base)).toBe('thread-1234');
+    expect(threadOf(base, base)).toBe(null);
+    expect(threadOf(`${base}t/no%20id`, base)).toBe(null);
+  }
+});
+
+test('drafts are kept per base and thread, and without storage nothing breaks', () => {
+  const drafts = createDrafts('http://h/a/', localStorage);
+  drafts.keepText('t', 'x');
+  expect(drafts.text('t')).toBe('x');
+  expect(createDrafts('http://h/b/', localStorage).text('t')).toBe('');
+  drafts.keepText('t', '');
+  expect(localStorage.length).toBe(0);
+  const full = /** @type {any} */ ({ getItem() { throw new Error('no'); }, setItem() { throw new Error('full'); } });
+  for (const storage of [null, full]) {
+    const without = createDrafts('http://h/a/', storage);
+    without.keepText('t', 'x');
+    expect([without.text('t'), without.outbox('t')]).toEqual(['', []]);
+  }
+});
+
+test('pages of the list join without repeats', () => {
+  const thread = (/** @type {string} */ id, /** @type {number} */ updatedAt) => /** @type {any} */ ({ id, updatedAt });
+  const one = firstPage({ threads: [], next: null, loaded: false }, { threads: [thread('a', 9), thread('b', 8)], next: 'n1' });
+  const two = nextPage(one, { threads: [thread('b', 8), thread('c', 7)], next: 'n2' });
+  expect(two.threads.map(({ id }) => id)).toEqual(['a', 'b', 'c']);
+  const fresh = firstPage(two, { threads: [thread('c', 11), thread('d', 10)], next: 'n9' });
+  expect(fresh.threads.map(({ id }) => id)).toEqual(['c', 'd', 'a', 'b']);
+  expect(fresh.next).toBe('n2');
+  expect(firstPage(two, { threads: [thread('a', 9)], next: null }).threads).toHaveLength(1);
+});

@@ -1,0 +1,102 @@
+import { h, render } from 'preact';
+import { afterEach, expect, test, vi } from 'vitest';
+
+import { foldFrom } from '../src/fold.js';
+import { TEXT } from '../src/text.js';
+import { Answer } from '../src/views/message.js';
+import { Markdown } from '../src/views/markdown.js';
+import { Parts } from '../src/views/parts.js';
+
+const root = document.createElement('div');
+
+afterEach(() => render(null, root));
+
+/** @param {any} vnode */
+function draw(vnode) {
+  render(vnode, root);
+  return root;
+}
+
+/** @param {string} text */
+const markdown = (text) => draw(h(Markdown, { text }));
+
+const get = (/** @type {string} */ id) => root.querySelector(`[data-testid="${id}"]`);
+
+test('A4 nothing a model writes becomes markup, an address of ours or a request', () => {
+  markdown([
+    '<script>alert(1)</script>', '<img src=x onerror=alert(1)>', '<iframe src="http://evil"></iframe>', 'a <b onclick=x>b</b>',
+    '![pixel](http://evil/p.png)', '[x](javascript:alert(1))', '[y](data:text/html,z)', '<javascript:alert(1)>', '[api](api/threads)',
+    '[a]: javascript:alert(1)', '[a]', '| <img src=x> |\n|---|\n| <script>x</script> |', '<svg onload=alert(1)>', '<style>*{}</style>',
+  ].join('\n\n'));
+  expect(root.querySelector('script,img,iframe,b,style,object,embed,form,base,[onclick],[onerror],[onload]')).toBe(null);
+  expect([...root.querySelectorAll('a')].map((a) => a.getAttribute('href'))).toEqual(['http://evil/p.png']);
+  for (const a of root.querySelectorAll('a')) expect(a.getAttribute('rel')).toContain('noopener');
+  expect(root.textContent).toContain('<script>alert(1)</script>');
+});
+
+test('M4 Markdown becomes elements', () => {
+  markdown('# T\n\n**b** *i* ~~d~~ `c` &amp; x<br>y\n\n- [x] done\n- [ ] open\n\n3. three\n\n| a | b |\n|:-:|--:|\n| 1 | 2 |\n\n```js\nlet x = "<y>";\n```\n\n> q\n\n---');
+  const texts = (/** @type {string} */ selector) => [...root.querySelectorAll(selector)].map(({ textContent }) => textContent);
+  expect(texts('h1, strong, em, del, p code')).toEqual(['T', 'b', 'i', 'd', 'c']);
+  expect(root.querySelector('p').textContent).toBe('b i d c & xy');
+  expect(/** @type {any[]} */ ([...root.querySelectorAll('li input')]).map(({ checked }) => checked)).toEqual([true, false]);
+  expect(root.querySelector('ol').getAttribute('start')).toBe('3');
+  expect([...root.querySelectorAll('th')].map((cell) => cell.className)).toEqual(['align-center', 'align-right']);
+  expect(root.querySelector('pre code').textContent).toBe('let x = "<y>";');
+  expect(texts('figcaption, blockquote')).toEqual(['js', 'q']);
+});
+
+test('M4 what is finished keeps its elements while the text grows', () => {
+  const text = Array.from({ length: 100 }, (_, i) => `Paragraph ${i}\n\n| a |\n|---|\n| ${i} |\n\n`).join('');
+  markdown(text.slice(0, 1_000));
+  const first = [...root.querySelectorAll('p, table')].slice(0, 10);
+  for (let end = 1_001; end < 1_400; end += 7) markdown(text.slice(0, end));
+  expect([...root.querySelectorAll('p, table')].slice(0, 10)).toEqual(first);
+  first.forEach((element, i) => expect(root.querySelectorAll('p, table')[i]).toBe(element));
+});
+
+test('tool and reasoning cards say their state', () => {
+  const tool = { type: 'tool', toolCallId: 'c', toolName: 'wait', state: 'running', inputText: '{}', input: { s: 1 }, startedAt: 1 };
+  /** @param {any} change @param {boolean} live */
+  const state = (change, live) => {
+    draw(h(Parts, { parts: [{ ...tool, ...change }], live }));
+    return get('tool')?.getAttribute('data-state');
+  };
+  expect(state({}, true)).toBe('running');
+  expect(state({}, false)).toBe('interrupted');
+  expect(state({ state: 'input-streaming' }, false)).toBe('abandoned');
+  expect(state({ state: 'output-error', errorText: 'gone', unknown: true, endedAt: 3 }, true)).toBe('unknown');
+  expect(root.textContent).toContain(TEXT.toolUnknown);
+  expect(state({ state: 'output-available', output: false, endedAt: 1_501 }, false)).toBe('output-available');
+  expect(root.textContent).toContain('1.5 s');
+  draw(h(Parts, { parts: [{ type: 'reasoning', id: 'r', text: 'hm', state: 'done' }], live: false }));
+  expect(get('reasoning')?.getAttribute('data-state')).toBe('done');
+});
+
+/** @param {any} turn @param {any} fold @param {any} [props] */
+function answer(turn, fold, props) {
+  const message = { id: 'a', parent: 'q', role: 'assistant', createdAt: 1, accepted: 0, provisional: false, cursor: null,
+    fold: { ...foldFrom([]), ...fold }, turn: { stream: 's', model: 'm', ...turn } };
+  return draw(h(/** @type {any} */ (Answer), { message, thread: {}, stopping: false, last: true, ...props }));
+}
+
+test('O5 a retry is told with its countdown', () => {
+  vi.useFakeTimers({ now: 1_000_000 });
+  answer({ state: 'running' }, { status: { state: 'retrying', text: 'The model stopped responding', attempt: 2, limit: 6, until: 1_004_000 } });
+  expect(get('status')?.textContent).toBe('Retrying in 4 s, attempt 2 of 6: The model stopped responding');
+  vi.useRealTimers();
+});
+
+test('O1 O3 the newest failure offers to try again, an older one is a note', () => {
+  const outcome = { outcome: 'failed', code: 'MODEL_EOF', text: 'Cut short', retryable: true };
+  answer({ state: 'failed' }, { outcome });
+  expect(get('outcome')?.getAttribute('data-code')).toBe('MODEL_EOF');
+  expect(get('retry')).not.toBe(null);
+  answer({ state: 'failed' }, { outcome }, { last: false });
+  expect([get('outcome'), get('retry')]).toEqual([null, null]);
+  expect(get('outcome-note')?.textContent).toBe('Cut short');
+  answer({ state: 'cancelled' }, { outcome: { ...outcome, outcome: 'cancelled', code: 'CANCELLED', text: '', retryable: false } });
+  expect(get('outcome')?.textContent).toBe(TEXT.outcomes.CANCELLED);
+  answer({ state: 'finished' }, { outcome: { ...outcome, outcome: 'finished', code: 'FINISHED', text: '' } });
+  expect(get('outcome')).toBe(null);
+});

@@ -17,7 +17,7 @@ from app.models.bench import Bench
 from app.models.chat_completions import ChatCompletions, list_models
 from app.models.demo import Demo
 from app.models.errors import ModelError
-from app.models.http import Http, host_of, is_loopback
+from app.models.http import Http, host_of, is_loopback, is_url
 from app.models.interface import Model
 
 # A server on this machine answers in a few milliseconds; a closed port refuses at once.
@@ -255,8 +255,8 @@ def _check(configs: list[ModelConfig]) -> None:
 
 def _base_url(config: ModelConfig) -> str:
     url = config.base_url.rstrip("/").removesuffix("/chat/completions")
-    if not re.match(r"https?://[^/@?#\s]+(/|$)", url):
-        raise _invalid(config, "base_url has to be http(s)://host/path without a password")
+    if not is_url(url):
+        raise _invalid(config, "base_url has to be http(s)://host:port/path without a password")
     return url
 
 

@@ -41,7 +41,8 @@ class ProviderState(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class UserEntry(msgspec.Struct, frozen=True, rename="camel", tag="user"):
-    """One message of the person. `parts` as in the protocol: {"type": "text", "text": …}, …"""
+    """One message of the person. `parts` as in the protocol: {"type": "text", "text": …} and
+    {"type": "file", "name": …, "mediaType": …, "data": bytes}."""
 
     parts: list[dict[str, Any]]
 

@@ -75,7 +75,8 @@ def reply(status: int, body: Any, **headers: str) -> list[Step]:
     """A whole response that is no stream, with JSON or text."""
     kind = "text/plain" if isinstance(body, str) else "application/json"
     data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    return [head(status, headers.pop("kind", kind), **headers), part(data), END]
+    kind = headers.pop("kind", kind)
+    return [head(status, kind, chunked=True, **headers), part(data), END]
 
 
 @dataclass
@@ -129,20 +130,22 @@ class FakeProvider:
 
     # serving
 
-    async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def serve(
+        self, *, task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED
+    ) -> None:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         port = listeners[0].socket.getsockname()[1]
         scheme = "https" if self.ssl_context else "http"
         self.url = f"{scheme}://127.0.0.1:{port}"
         await trio.serve_listeners(self._connection, listeners, task_status=task_status)
 
-    async def _connection(self, stream: trio.SocketStream) -> None:
+    async def _connection(self, plain: trio.SocketStream) -> None:
         self.connections += 1
         number = self.connections
-        plain = stream
+        stream: trio.abc.Stream = plain
         try:
             if self.ssl_context:
-                stream = trio.SSLStream(stream, self.ssl_context, server_side=True)
+                stream = trio.SSLStream(plain, self.ssl_context, server_side=True)
             while exchange := await _read_request(stream, number):
                 self.requests.append(exchange)
                 self._arrived.set()
@@ -194,10 +197,14 @@ async def _play(
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(watch)
-        for step in script:
-            if not await _step(step, stream, plain, exchange):
-                break
-            kept = step == END
+        try:
+            for step in script:
+                kept = await _step(step, stream, plain, exchange) and step == END
+                if step in (FIN, RST):
+                    break
+        except trio.BrokenResourceError:
+            kept = False
+            exchange.closed.set()
         nursery.cancel_scope.cancel()
     return kept
 

@@ -46,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_recoveries: Annotated[int, Meta(ge=0)] = 3  # of one turn, after crashes
     max_steps: Count = 50  # model responses in one turn
     max_body: Count = 1_048_576  # bytes of a request body
+    max_attachment: Count = 10_485_760  # bytes of an attached file
     models: dict[str, dict[str, Any]] = {}  # [models.NAME] tables
 
     @property

@@ -1,16 +1,16 @@
-"""What is thrown away: the events of turns that ended long ago (L8)."""
+"""What is thrown away: the events of turns that ended long ago (L8), and what nobody used."""
 
 import trio
 
 from app.clock import WallClock
-from store import segments, streams, turns
+from store import attachments, segments, streams, turns
 from store.database import Connection, Database
 
 EVERY_SECONDS = 60.0
 # In one transaction; more waits for the next one, so that no commit is held up for long.
 STREAMS_AT_ONCE = 50
-# A stop for a message that never came.
-INTENT_MS = 24 * 3600 * 1000
+# A stop for a message that never came, a file that was never sent.
+UNUSED_MS = 24 * 3600 * 1000
 
 
 class Housekeeping:
@@ -35,7 +35,8 @@ class Housekeeping:
         retention = self._retention
 
         def write(connection: Connection) -> int:
-            turns.prune_intents(connection, now - INTENT_MS)
+            turns.prune_intents(connection, now - UNUSED_MS)
+            attachments.prune(connection, now - UNUSED_MS)
             if retention is None:
                 return 0
             before = now - round(retention * 1000)

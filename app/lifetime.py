@@ -12,6 +12,7 @@ from typing import Protocol
 import structlog
 import trio
 
+from app.attachments import Attachments
 from app.clock import WallClock
 from app.config import Settings
 from app.feed import Feed
@@ -39,6 +40,7 @@ class Services:
     turns: TurnService
     threads: Threads
     feed: Feed
+    attachments: Attachments
     clock: WallClock
     drain: trio.Event
 
@@ -87,7 +89,16 @@ def compose(
     )
     threads = Threads(database, turns, feed)
     return Services(
-        settings, database, journal, catalogue, turns, threads, feed, clock, trio.Event()
+        settings=settings,
+        database=database,
+        journal=journal,
+        catalogue=catalogue,
+        turns=turns,
+        threads=threads,
+        feed=feed,
+        attachments=Attachments(database),
+        clock=clock,
+        drain=trio.Event(),
     )
 
 

@@ -194,3 +194,8 @@ def _text_key(part: Part) -> str:
 
 def _part_id(part: Part) -> str:
     return str(part.get("id") or part.get("toolCallId") or "")
+
+
+def text_of(parts: list[Part]) -> str:
+    """What was said, without thinking, tools and files."""
+    return "\n".join(part["text"] for part in parts if part["type"] == "text")

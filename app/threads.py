@@ -1,9 +1,10 @@
 """Threads as clients see them: the list, and a snapshot to follow a stream from (L7)."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from app.errors import NotFoundError
 from app.feed import Change, Feed, ThreadState
@@ -13,6 +14,7 @@ from app.turns.turn import LiveTurn
 from store import messages, streams, threads, turns
 from store.database import Connection, Database
 from store.messages import MessageRow
+from store.threads import Position as Position
 from store.threads import ThreadRow
 from store.turns import TurnRow
 
@@ -27,6 +29,19 @@ class ThreadView(msgspec.Struct, frozen=True, rename="camel"):
     version: int
     state: str
     leaf: str | None
+    pinned: bool
+    model: str | None
+    instructions: str | None
+
+
+class ThreadChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a person changes of a thread; what is UNSET stays. `leaf` selects a branch."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=200)] | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
+    leaf: str | UnsetType = UNSET
+    model: str | UnsetType | None = UNSET
+    instructions: Annotated[str, Meta(max_length=100_000)] | UnsetType | None = UNSET
 
 
 class TurnView(msgspec.Struct, frozen=True, rename="camel"):
@@ -65,11 +80,14 @@ class Threads:
         self._feed = feed
 
     async def list(
-        self, limit: int, before: tuple[int, str] | None = None
-    ) -> tuple[list[ThreadView], tuple[int, str] | None]:
-        """One page, newest change first, and where the next one begins (None: there is none)."""
-        rows = await self._database.read(lambda c: threads.page(c, limit + 1, before))
-        more = (rows[limit - 1].updated_at, rows[limit - 1].id) if len(rows) > limit else None
+        self, limit: int, after: Position | None = None
+    ) -> tuple[list[ThreadView], Position | None]:
+        """One page, newest change first, and after what the next one begins (None: there is none).
+
+        Pinned threads come before all others.
+        """
+        rows = await self._database.read(lambda c: threads.page(c, limit + 1, after))
+        more = rows[limit - 1].position if len(rows) > limit else None
         return [_thread(row) for row in rows[:limit]], more
 
     async def snapshot(self, id_: str) -> Snapshot:
@@ -89,11 +107,16 @@ class Threads:
         views = [_message(row, by_id.get(row.id), live.get(row.id)) for row in rows]
         return Snapshot(_thread(thread, self._service.thread_state(id_)), views)
 
-    async def rename(self, id_: str, title: str, now: int) -> ThreadView:
-        """Raises NotFoundError (THREAD_NOT_FOUND)."""
+    async def change(self, id_: str, change: ThreadChange) -> ThreadView:
+        """Raises NotFoundError (THREAD_NOT_FOUND, MESSAGE_NOT_FOUND for a leaf)."""
+        values = {k: v for k, v in msgspec.structs.asdict(change).items() if v is not UNSET}
 
         def write(connection: Connection) -> ThreadRow | None:
-            threads.touch(connection, id_, now, title=title)
+            if isinstance(change.leaf, str):
+                row = messages.find(connection, change.leaf)
+                if row is None or row.thread != id_:
+                    raise NotFoundError("No such message", code="MESSAGE_NOT_FOUND")
+            threads.touch(connection, id_, None, **values)
             return threads.find(connection, id_)
 
         row = await self._database.write(write)
@@ -148,6 +171,9 @@ def _thread(row: ThreadRow, state: ThreadState | None = None) -> ThreadView:
         row.version,
         state or row.state,
         row.leaf,
+        bool(row.pinned),
+        row.model,
+        row.instructions,
     )
 
 

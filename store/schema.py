@@ -2,6 +2,8 @@
 
 Times are milliseconds since 1970. JSON is stored as the bytes that were made once; nothing here is
 queried by its inside. Numbers (not the public ids) join the hot tables: they are 20 bytes shorter.
+Those of turns and streams are never used again, also after a deletion: a writer that does not know
+yet that its stream is gone must not find another one there (R3).
 """
 
 from sqlalchemy import (
@@ -79,6 +81,7 @@ turn = Table(
     Column("ended_at", BigInteger),  # NULL: queued or running
     Column("outcome", LargeBinary),  # JSON of the outcome event; NULL until ended
     Index("turn_thread", "thread", "number"),
+    sqlite_autoincrement=True,
 )
 Index("turn_open", turn.c.thread, turn.c.position, sqlite_where=turn.c.ended_at.is_(None))
 
@@ -102,6 +105,7 @@ stream = Table(
     Column("successor", Number),  # NULL: not superseded
     Column("pruned", Integer, nullable=False),  # 1: its segments are gone, retention is over (L8)
     Index("stream_turn", "turn"),
+    sqlite_autoincrement=True,
 )
 
 # The events of one commit of one stream: ready-to-send SSE frames. Keyed by the LAST seq, so that

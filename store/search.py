@@ -14,7 +14,7 @@ from store.schema import metadata
 event.listen(
     metadata,
     "after_create",
-    DDL("CREATE VIRTUAL TABLE message_text USING fts5(text, tokenize='trigram')"),
+    DDL("CREATE VIRTUAL TABLE message_text USING fts5(text, tokenize='trigram')"),  # type: ignore[no-untyped-call]
 )
 
 # The index knows sequences of three characters; shorter words are looked for in what it found.

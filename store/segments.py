@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, select
 
-from store.schema import segment
+from store.schema import segment, stream
 
 
 class Segment(NamedTuple):
@@ -43,21 +43,22 @@ def append(connection: Connection, segments: Sequence[Segment]) -> set[int]:
     result = connection.exec_driver_sql(_INSERT, rows if len(rows) > 1 else rows[0])
     if result.rowcount == len(rows):
         return set()
-    return {s.stream for s in segments if not _exists(connection, s)}
+    return {s.stream for s in segments} - _open(connection, segments)
 
 
 def read_after(
-    connection: Connection, stream: int, seq: int, max_bytes: int | None = None
+    connection: Connection, number: int, seq: int, max_bytes: int | None = None
 ) -> list[Segment]:
     """The segments that hold events after `seq`, oldest first; the first may begin before it.
 
     Args:
+        number: the stream's.
         max_bytes: stop after the segment that reaches it; None: all.
     """
     found: list[Segment] = []
     size = 0
     rows = connection.execute(
-        _READ.execution_options(yield_per=_FETCH), {"stream_number": stream, "after": seq}
+        _READ.execution_options(yield_per=_FETCH), {"stream_number": number, "after": seq}
     )
     for row in rows:
         found.append(Segment(*row))
@@ -68,24 +69,25 @@ def read_after(
     return found
 
 
-def last_seq(connection: Connection, stream: int) -> int:
+def last_seq(connection: Connection, number: int) -> int:
     """The seq of the newest event; 0 for an empty stream."""
     query = (
         select(segment.c.last_seq)
-        .where(segment.c.stream == stream)
+        .where(segment.c.stream == number)
         .order_by(segment.c.last_seq.desc())
         .limit(1)
     )
     return connection.scalar(query) or 0
 
 
-def prune(connection: Connection, streams: Sequence[int]) -> None:
+def prune(connection: Connection, numbers: Sequence[int]) -> None:
     """Delete all segments of the streams."""
-    connection.execute(delete(segment).where(segment.c.stream.in_(streams)))
+    connection.execute(delete(segment).where(segment.c.stream.in_(numbers)))
 
 
-def _exists(connection: Connection, wanted: Segment) -> bool:
-    query = select(segment.c.number).where(
-        segment.c.stream == wanted.stream, segment.c.last_seq == wanted.last_seq
-    )
-    return connection.scalar(query) is not None
+def _open(connection: Connection, wanted: Sequence[Segment]) -> set[int]:
+    """Those streams that take segments. The row of a seal may have the very seq of a late one, so
+    whether a seq is there says nothing."""
+    numbers = [s.stream for s in wanted]
+    query = select(stream.c.number).where(stream.c.number.in_(numbers), stream.c.ended_at.is_(None))
+    return set(connection.scalars(query))

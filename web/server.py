@@ -6,7 +6,7 @@ from app.lifetime import Services
 from web.assets import Assets
 from web.guard import Guard
 from web.replies import answer_errors
-from web.routes import feed, health, models, pages, streams, threads
+from web.routes import attachments, feed, health, models, pages, search, streams, threads
 from web.transport import App
 
 # No inline script or style, nothing from elsewhere, and no string ever becomes markup (A4).
@@ -67,12 +67,16 @@ def create_app(services: Services, *, base: str = "/") -> App:
             response.headers.setdefault(name, value)
         if request.path.startswith("/api/"):
             response.headers.setdefault("Cache-Control", "no-store")
+        if request.method == "HEAD" and response.mimetype == "text/event-stream":
+            response.set_data(b"")  # else it would follow the stream to its end, saying nothing
         return response
 
     for blueprint in (
         threads.blueprint(services),
         streams.blueprint(services),
         feed.blueprint(services),
+        search.blueprint(services),
+        attachments.blueprint(services),
         models.blueprint(services),
         health.blueprint(services),
         pages.blueprint(assets, base),

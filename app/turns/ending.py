@@ -1,7 +1,10 @@
 """The terminal record: message, outcome and end of the stream are one transaction (O4)."""
 
+import msgspec
+
 from app import events as ev
-from store import messages, streams, threads, turns
+from app.message import Part, text_of
+from store import messages, search, streams, threads, turns
 from store.database import Connection
 from store.turns import TurnRow
 
@@ -12,19 +15,20 @@ def record_end(
     stream: int,
     outcome: ev.Outcome,
     message: str,
-    parts: bytes,
+    parts: list[Part],
 ) -> None:
     """Write it, in the caller's transaction.
 
     Args:
         number: the turn's. `stream`: number of the stream the caller writes to.
-        message: id of the answer. `parts`: its final parts, JSON.
+        message: id of the answer. `parts`: its final parts.
 
     Raises StreamClosedError if the turn has ended or is not on this stream any more.
     """
     turns.end(connection, number, stream, outcome.outcome, ev.encode(outcome), outcome.at)
     streams.close(connection, stream, outcome.at)
-    messages.set_parts(connection, message, parts)
+    messages.set_parts(connection, message, msgspec.json.encode(parts))
+    search.put(connection, message, text_of(parts))
 
 
 def promote(

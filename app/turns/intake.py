@@ -1,15 +1,17 @@
 """Accepting a message: one transaction that makes message, answer, turn and stream, or none."""
 
 import secrets
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from app.errors import ConflictError, NotFoundError
+from app.message import Part, text_of
 from app.turns.state import State
-from store import messages, streams, threads, turns
+from store import attachments, messages, search, streams, threads, turns
 from store.database import Connection
 from store.messages import MessageRow
+from store.threads import ThreadRow
 from store.turns import TurnRow
 
 TITLE_CHARS = 80
@@ -18,12 +20,24 @@ During = Literal["queue", "interrupt", "reject"]
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """A message to be answered. `parent` UNSET: the selected leaf; None: a new branch's root."""
+    """A message to be answered, or one of before to be answered again.
+
+    Args:
+        key: the client's id of this request: the same one again starts nothing.
+        message: id of the question. With a new one it is the key.
+        parts: of the new question; None: it is there already, and gets another answer.
+        model: name; None: the thread's, or else `default_model`.
+        instructions: None: the thread's.
+        parent: UNSET: the selected leaf; None: the root of a new branch.
+    """
 
     thread: str
+    key: str
     message: str
-    parts: list[dict[str, Any]]
-    model: str
+    parts: list[Part] | None
+    default_model: str
+    model: str | None = None
+    instructions: str | None = None
     during: During = "queue"
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
 
@@ -46,56 +60,101 @@ def accept(
 ) -> Accepted:
     """The transaction. `timeout_ms`: how long the turn may take from its start.
 
-    Raises ConflictError (TURN_RUNNING, MESSAGE_CONFLICT) and NotFoundError (MESSAGE_NOT_FOUND).
+    Raises ConflictError (TURN_RUNNING, MESSAGE_CONFLICT) and NotFoundError (MESSAGE_NOT_FOUND,
+    ATTACHMENT_NOT_FOUND).
     """
-    known = turns.by_key(connection, submission.message)
+    known = turns.by_key(connection, submission.key)
     if known is not None:
         if known.thread != submission.thread:
             raise _conflict()
         return Accepted(known, 0, repeated=True)
-    if messages.find(connection, submission.message) is not None:
-        raise _conflict()
     waiting = turns.open_turns(connection, submission.thread)
     running = next((row for row in waiting if row.state == State.RUNNING), None)
     if waiting and submission.during == "reject":
         raise ConflictError("A turn of this thread is running", code="TURN_RUNNING")
-    stopped = turns.take_intent(connection, submission.message)
-    number, stream = _insert(connection, submission, waiting, now, stopped=stopped)
-    if not waiting and not stopped:
+    thread = _thread(connection, submission, now)
+    answer = new_id(now)
+    _question(connection, submission, thread, waiting, now)
+    reply = MessageRow(answer, submission.thread, submission.message, "assistant", b"[]", now)
+    messages.add(connection, reply)
+    stopped = turns.take_intent(connection, submission.key)
+    number = _turn(connection, submission, thread, answer, waiting, now)
+    if stopped:
+        turns.request_cancel(connection, number, now)
+    elif not waiting:
         turns.start(connection, number, now, None if timeout_ms is None else now + timeout_ms)
-    leaf = _leaf(submission, waiting, turns.by_number(connection, number))
+    queued = _queued(waiting)
+    # The answer that will be last: with an interruption, that of the end of the queue.
+    leaf = queued[-1].id if submission.during == "interrupt" and queued else answer
     version = threads.touch(connection, submission.thread, now, leaf=leaf) or 0
     row = turns.by_number(connection, number)
-    assert row.stream == stream
     return Accepted(row, version, stopped=stopped, running=None if running is None else running.id)
 
 
-def _insert(
+def _thread(connection: Connection, submission: Submission, now: int) -> ThreadRow:
+    """The thread as it is for this turn; made if this is its first message."""
+    id_ = submission.thread
+    if threads.find(connection, id_) is None:
+        if submission.parts is None:
+            raise _no_message("The message does not exist")
+        threads.create(connection, id_, title_of(submission.parts), now)
+    chosen = {"model": submission.model, "instructions": submission.instructions}
+    threads.touch(connection, id_, now, **{k: v for k, v in chosen.items() if v is not None})
+    row = threads.find(connection, id_)
+    assert row is not None
+    return row
+
+
+def _question(
     connection: Connection,
     submission: Submission,
+    thread: ThreadRow,
     waiting: list[TurnRow],
     now: int,
-    *,
-    stopped: bool,
-) -> tuple[int, int]:
-    thread = threads.find(connection, submission.thread)
-    if thread is None:
-        threads.create(connection, submission.thread, title_of(submission.parts), now)
-    answer = new_id(now)
-    queued = [row for row in waiting if row.state == State.QUEUED]
+) -> None:
+    present = messages.find(connection, submission.message)
+    if submission.parts is None:
+        if present is None or present.thread != thread.id or present.role != "user":
+            raise _no_message("The message does not exist")
+        return
+    if present is not None:
+        raise _conflict()
+    parts = _with_files(connection, submission.parts, thread.id)
+    parent = _parent(connection, submission, thread.leaf, waiting)
+    encoded = msgspec.json.encode(parts)
+    row = MessageRow(submission.message, thread.id, parent, "user", encoded, now)
+    messages.add(connection, row)
+    search.put(connection, submission.message, text_of(parts))
+
+
+def _with_files(connection: Connection, parts: list[Part], thread: str) -> list[Part]:
+    """The parts with what is known of their attachments, which are the thread's from now on."""
+    ids = [part["attachment"] for part in parts if part["type"] == "file"]
+    found = attachments.find(connection, ids)
+    if len(found) != len(set(ids)):
+        raise NotFoundError("An attached file does not exist", code="ATTACHMENT_NOT_FOUND")
+    attachments.use(connection, ids, thread)
+
+    def described(part: Part) -> Part:
+        row = found.get(part.get("attachment", ""))
+        if row is None:
+            return part
+        return {**part, "name": row.name, "mediaType": row.media_type, "size": row.size}
+
+    return [described(part) for part in parts]
+
+
+def _turn(
+    connection: Connection,
+    submission: Submission,
+    thread: ThreadRow,
+    answer: str,
+    waiting: list[TurnRow],
+    now: int,
+) -> int:
+    """The turn, queued, with its stream. Returns its number."""
+    queued = _queued(waiting)
     first = submission.during == "interrupt" and bool(queued)
-    parent = _parent(connection, submission, thread.leaf if thread else None, waiting)
-    question = MessageRow(
-        submission.message,
-        submission.thread,
-        parent,
-        "user",
-        msgspec.json.encode(submission.parts),
-        now,
-    )
-    messages.add(connection, question)
-    reply = MessageRow(answer, submission.thread, submission.message, "assistant", b"[]", now)
-    messages.add(connection, reply)
     if first:  # the branch stays a line: what was first in the queue now follows this answer
         messages.set_parent(connection, queued[0].question, answer)
     number = turns.create(
@@ -104,17 +163,20 @@ def _insert(
             "id": answer,
             "thread": submission.thread,
             "question": submission.message,
-            "key": submission.message,
+            "key": submission.key,
             "state": State.QUEUED.value,
             "position": queued[0].position - 1 if first else now,
-            "model": submission.model,
+            "model": thread.model or submission.default_model,
+            "instructions": thread.instructions,
             "created_at": now,
-            "cancel_requested_at": now if stopped else None,
         },
     )
-    stream = streams.create(connection, new_stream_id(), number, now)
-    turns.attach(connection, number, stream)
-    return number, stream
+    turns.attach(connection, number, streams.create(connection, new_stream_id(), number, now))
+    return number
+
+
+def _queued(waiting: list[TurnRow]) -> list[TurnRow]:
+    return [row for row in waiting if row.state == State.QUEUED]
 
 
 def _parent(
@@ -127,19 +189,14 @@ def _parent(
         return None
     row = messages.find(connection, submission.parent)
     if row is None or row.thread != submission.thread:
-        raise NotFoundError("The parent message does not exist", code="MESSAGE_NOT_FOUND")
+        raise _no_message("The parent message does not exist")
     return submission.parent
 
 
-def _leaf(submission: Submission, waiting: list[TurnRow], row: TurnRow) -> str:
-    """The answer that will be last: with an interruption, that of the end of the queue."""
-    queued = [other.id for other in waiting if other.state == State.QUEUED]
-    return queued[-1] if submission.during == "interrupt" and queued else row.id
-
-
-def title_of(parts: list[dict[str, Any]]) -> str:
+def title_of(parts: list[Part]) -> str:
     """The first line of the first text, shortened."""
-    text = next((part["text"] for part in parts if part.get("type") == "text"), "")
+    text = next((part["text"] for part in parts if part["type"] == "text"), "")
+    text = text or next((part["name"] for part in parts if "name" in part), "")
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     line = "".join(char for char in line if char.isprintable())
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
@@ -155,6 +212,10 @@ def new_id(now_ms: int) -> str:
     value = now_ms << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62
     digits = f"{value | secrets.randbits(62):032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _no_message(text: str) -> NotFoundError:
+    return NotFoundError(text, code="MESSAGE_NOT_FOUND")
 
 
 def _conflict() -> ConflictError:

@@ -7,8 +7,6 @@ withdrawn and will be asked again; a tool that may have happened is told as unkn
 
 from dataclasses import dataclass
 
-import msgspec
-
 from app import events as ev
 from app.message import Fold, Part
 from app.tools.registry import Toolbox
@@ -52,8 +50,7 @@ def recover(
     for event in decoded(found):
         fold.apply(event)
     if fold.outcome is not None:
-        encoded = msgspec.json.encode(fold.parts())
-        record_end(connection, row.number, row.stream, fold.outcome, row.id, encoded)
+        record_end(connection, row.number, row.stream, fold.outcome, row.id, fold.parts())
         return None
     records = [decode_step(data) for data in turns.steps(connection, row.number)]
     ending = _ending(row, now, max_recoveries)

@@ -107,7 +107,8 @@ class TurnService:
         """
         if self._stopping:
             raise UnavailableError("The server is shutting down", code="SHUTTING_DOWN")
-        self._models.get(submission.model)
+        if submission.model is not None:
+            self._models.get(submission.model)
         if len(self._open) >= self._max_streams:
             raise UnavailableError(
                 "Too many answers are being written", code="STREAM_LIMIT_REACHED", retry_after=5
@@ -143,6 +144,7 @@ class TurnService:
             row.thread,
             row.question,
             row.model,
+            row.instructions,
             self._journal.open(row.stream, row.stream_id),
             State(row.state),
             life=life,

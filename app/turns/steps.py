@@ -20,6 +20,7 @@ from app.models.interface import (
     ToolResults,
     UserEntry,
 )
+from store.attachments import AttachmentRow
 from store.messages import MessageRow
 
 UNKNOWN_RESULT = "Interrupted. It is not known whether this call had its effect."
@@ -42,24 +43,38 @@ def decode_step(data: bytes) -> StepRecord:
 
 
 def history(
-    path: Sequence[MessageRow], steps: dict[str, list[bytes]], *, until: str
+    path: Sequence[MessageRow],
+    steps: dict[str, list[bytes]],
+    files: dict[str, AttachmentRow],
 ) -> list[Entry]:
     """The entries of a branch, oldest first.
 
     Args:
-        path: the messages of the branch.
+        path: the messages of the branch, up to the question.
         steps: step records by turn id.
-        until: id of the answer that is being written; it is left out.
+        files: what is attached on this branch, by id.
     """
     entries: list[Entry] = []
     for row in path:
         parts: list[Part] = json.loads(row.parts)
         if row.role == "user":
-            entries.append(UserEntry(parts))
-        elif row.id != until:
+            entries.append(UserEntry([_with_data(part, files) for part in parts]))
+        else:
             records = [decode_step(data) for data in steps.get(row.id, [])]
             entries += answer_entries(records, parts)
     return entries
+
+
+def attached(path: Sequence[MessageRow]) -> list[str]:
+    """Ids of the attachments of a branch."""
+    parts = (part for row in path if row.role == "user" for part in json.loads(row.parts))
+    return [part["attachment"] for part in parts if part["type"] == "file"]
+
+
+def _with_data(part: Part, files: dict[str, AttachmentRow]) -> Part:
+    """A file part with its bytes as `data`; a text part as it is."""
+    row = files.get(part.get("attachment", ""))
+    return part if row is None else {**part, "data": row.data}
 
 
 def answer_entries(records: Sequence[StepRecord], parts: Sequence[Part]) -> list[Entry]:

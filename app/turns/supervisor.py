@@ -15,6 +15,7 @@ from app.clock import WallClock
 from app.errors import AppError
 from app.journal import Journal
 from app.models.catalogue import Catalogue
+from app.models.interface import Entry
 from app.tools.registry import Toolbox
 from app.turns import outcomes
 from app.turns.attempt import Attempts
@@ -23,9 +24,9 @@ from app.turns.ending import promote, record_end
 from app.turns.outcomes import Ending
 from app.turns.sink import PartIds
 from app.turns.state import State
-from app.turns.steps import history
+from app.turns.steps import attached, history
 from app.turns.turn import LiveTurn, Run
-from store import messages, threads, turns
+from store import attachments, messages, threads, turns
 from store.database import Connection, Job
 from store.errors import StoreError
 from store.turns import TurnRow
@@ -126,20 +127,18 @@ class Supervisor:
             calls=Calls(
                 self._toolbox, tail=tail, database=database, clock=clock, timeout=self.limits.tool
             ),
-            instructions=None,
+            instructions=live.instructions,
             tools=self._toolbox.specs(model.provider),
             max_steps=self.limits.max_steps,
         )
 
-        def read(
-            connection: Connection,
-        ) -> tuple[list[messages.MessageRow], dict[str, list[bytes]]]:
+        def read(connection: Connection) -> list[Entry]:
             path = messages.path_to(connection, live.question)
             answers = [row.id for row in path if row.role == "assistant"]
-            return path, turns.steps_by_turn(connection, answers)
+            files = attachments.find(connection, attached(path))
+            return history(path, turns.steps_by_turn(connection, answers), files)
 
-        path, steps = await database.read(read)
-        return await run.until_ended(history(path, steps, until=live.id))
+        return await run.until_ended(await database.read(read))
 
     def _end_job(self, live: LiveTurn, ending: Ending) -> Job[Ended]:
         """Events and bookkeeping of the end, handed over in one tick: one transaction."""
@@ -150,7 +149,7 @@ class Supervisor:
         last: list[ev.Event] = [*closing, outcome]
         for event in last:
             fold.apply(event)
-        parts = msgspec.json.encode(fold.parts())
+        parts = fold.parts()
         live.tail.end(*last)
         promoting, timeout_ms = self.promoting, self.limits.turn_ms
 

@@ -30,6 +30,7 @@ class LiveTurn:
     thread: str
     question: str
     model: str
+    instructions: str | None
     tail: Tail
     state: State
     life: int = 0  # streams it had before; makes the part ids of each life distinct

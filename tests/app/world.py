@@ -24,6 +24,16 @@ EPOCH_MS = 1_800_000_000_000
 Script = Callable[[ModelRequest, Sink], Awaitable[Completion]]
 
 
+class Wall:
+    """A wall clock that goes with Trio's, `ahead` seconds before it: a laptop that has slept."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> int:
+        return EPOCH_MS + round((trio.current_time() + self.ahead) * 1000)
+
+
 class ScriptedModel:
     """Implements Model with functions: one per request, the last one again and again."""
 
@@ -91,7 +101,7 @@ class World:
         parts = [{"type": "text", "text": text}]
         default = self.services.catalogue.default
         return await self.services.turns.submit(
-            Submission(thread, message, parts, more.pop("model", default), **more)
+            Submission(thread, message, message, parts, default, **more)
         )
 
     async def read(self, stream: str, after: tuple[str, int] | None = None) -> "Seen":
@@ -116,7 +126,7 @@ class Seen:
 
     def feed(self, frames: bytes) -> None:
         for frame in frames.split(b"\n\n")[:-1]:
-            head, _, data = frame.rpartition(b"data: ")
+            head, _, data = frame.partition(b"data: ")
             if head:
                 stream, _, seq = head.removeprefix(b"id: ").strip().decode().rpartition(":")
                 self.ids.append((stream, int(seq)))

@@ -1,15 +1,20 @@
 """The feed: which threads changed, for lists, badges and other tabs."""
 
+import re
 from collections.abc import AsyncGenerator
 
 import msgspec
 import trio
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
 from app.feed import Change, Feed
 from app.lifetime import Services
 from web import sse
+from web.routes.streams import last_event_id
 from web.transport import stream_response
+
+# `<epoch>:<n>`
+ID = re.compile(r"([A-Za-z0-9_-]+):([0-9]{1,15})")
 
 
 def blueprint(services: Services) -> Blueprint:
@@ -17,11 +22,15 @@ def blueprint(services: Services) -> Blueprint:
 
     @routes.get("/api/feed")
     async def feed() -> Response:
-        epoch, _, number = (request.headers.get("Last-Event-ID") or "").rpartition(":")
-        known = int(number) if epoch == services.feed.epoch and number.isdigit() else None
-        return stream_response(changes(services, known))
+        return stream_response(changes(services, _known(services.feed)))
 
     return routes
+
+
+def _known(feed: Feed) -> int | None:
+    """The change the request has seen last; None: nothing of this process' life."""
+    match = ID.fullmatch(last_event_id())
+    return int(match[2]) if match and match[1] == feed.epoch else None
 
 
 async def changes(services: Services, known: int | None) -> AsyncGenerator[bytes, None]:

@@ -2,8 +2,9 @@
 
 from quart import Blueprint, Response
 
+from app.errors import UnavailableError
 from app.lifetime import Services
-from web.replies import json_reply, refusal
+from web.replies import json_reply
 
 
 def blueprint(services: Services) -> Blueprint:
@@ -16,7 +17,7 @@ def blueprint(services: Services) -> Blueprint:
     @routes.get("/readyz")
     async def readyz() -> Response:
         if services.drain.is_set():
-            return refusal(503, "SHUTTING_DOWN", "The server is shutting down")
+            raise UnavailableError("The server is shutting down", code="SHUTTING_DOWN")
         return json_reply({"status": "ok"})
 
     return routes

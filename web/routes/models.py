@@ -12,6 +12,10 @@ def blueprint(services: Services) -> Blueprint:
     @routes.get("/api/models")
     async def models() -> Response:
         catalogue = services.catalogue
-        return json_reply({"default": catalogue.default, "models": catalogue.list()})
+        settings = services.settings
+        limits = {"body": settings.max_body, "attachment": settings.max_attachment}
+        return json_reply(
+            {"default": catalogue.default, "models": catalogue.list(), "limits": limits}
+        )
 
     return routes

@@ -24,11 +24,7 @@ def blueprint(services: Services) -> Blueprint:
 
     @routes.get("/api/streams/<stream>")
     async def follow(stream: str) -> Response:
-        if wants_events() or "application/json" not in request.headers.get("Accept", ""):
-            return await resume(services, stream)
-        reader = await _reader(services, stream, request.args.get("after") or last_event_id())
-        wait = query_number("wait", POLL_SECONDS, 0, POLL_LIMIT_SECONDS)
-        return json_reply(await poll(reader, wait))
+        return await resume(services, stream)
 
     @routes.delete("/api/streams/<stream>")
     async def stop(stream: str) -> Response:
@@ -42,21 +38,32 @@ def wants_events() -> bool:
     return "text/event-stream" in request.headers.get("Accept", "")
 
 
+def wants_json() -> bool:
+    return not wants_events() and "application/json" in request.headers.get("Accept", "")
+
+
 async def resume(services: Services, stream: str) -> Response:
-    """The stream after the request's cursor, then live, as server-sent events."""
-    reader = await _reader(services, stream, last_event_id())
+    """The stream after the request's cursor: then live, as server-sent events; or one poll of it.
+
+    Raises NotFoundError, InvalidError.
+    """
+    reader = await services.journal.locate(stream, cursor())
+    if wants_json():
+        wait = query_number("wait", POLL_SECONDS, 0, POLL_LIMIT_SECONDS)
+        return json_reply(await poll(reader, wait))
     return stream_response(frames(reader))
 
 
-def last_event_id() -> str | None:
-    return request.headers.get("Last-Event-ID") or request.args.get("lastEventId")
+def cursor() -> tuple[str, int] | None:
+    """Where the request goes on from; None: from the beginning. Raises InvalidError."""
+    text = last_event_id()
+    return None if text in ("", "0") else sse.parse_cursor(text)
 
 
-async def _reader(services: Services, stream: str, cursor: str | None) -> Reader:
-    position = None
-    if cursor and cursor != "0":
-        position = sse.parse_cursor(cursor)
-    return await services.journal.locate(stream, position)
+def last_event_id() -> str:
+    """As it was sent; "" if it was not. EventSource sends the header, others can choose."""
+    header, query = request.headers.get("Last-Event-ID"), request.args
+    return header or query.get("lastEventId") or query.get("after") or ""
 
 
 async def frames(reader: Reader) -> AsyncGenerator[bytes, None]:
@@ -82,7 +89,7 @@ async def frames(reader: Reader) -> AsyncGenerator[bytes, None]:
 async def poll(reader: Reader, wait: float) -> dict[str, Any]:
     """What comes after the reader's position, as soon as there is something, at the latest after
     `wait` seconds; `ended` when the outcome is among it or was before it."""
-    item: bytes | str = "beat"
+    item = await reader.next(wait=False)  # what there is is not subject to the deadline
     with trio.move_on_after(wait):
         while item == "beat":
             item = await reader.next()

@@ -3,37 +3,55 @@
 import base64
 import binascii
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from quart import Blueprint, Response, request
 
 from app.errors import InvalidError
+from app.export import as_markdown
 from app.lifetime import Services
+from app.threads import Position, ThreadChange
 from app.turns.intake import During, Submission
-from web import sse
 from web.replies import json_reply, query_number, read_body
-from web.routes.streams import last_event_id, resume, wants_events
+from web.routes.streams import cursor, last_event_id, resume, wants_events
 
 ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 
+# What an opaque position holds: numbers that the store can take.
+Flag = Annotated[int, msgspec.Meta(ge=0, le=1)]
+Time = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
-class TextPart(msgspec.Struct, frozen=True, tag="text", forbid_unknown_fields=True):
+
+class TextPart(
+    msgspec.Struct, frozen=True, tag="text", tag_field="type", forbid_unknown_fields=True
+):
     text: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class FilePart(
+    msgspec.Struct, frozen=True, tag="file", tag_field="type", forbid_unknown_fields=True
+):
+    attachment: str
 
 
 class Send(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a message. `parent` left out: it follows the selected leaf."""
 
     id: str
-    parts: Annotated[list[TextPart], msgspec.Meta(min_length=1, max_length=100)]
+    parts: Annotated[list[TextPart | FilePart], msgspec.Meta(min_length=1, max_length=100)]
     during: During = "queue"
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
     model: str | None = None
+    instructions: Annotated[str, msgspec.Meta(max_length=100_000)] | None = None
 
 
-class Rename(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    title: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+class AnswerAgain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body that asks for another answer. `id` makes it idempotent."""
+
+    id: str
+    model: str | None = None
+    during: During = "queue"
 
 
 def blueprint(services: Services) -> Blueprint:
@@ -42,30 +60,36 @@ def blueprint(services: Services) -> Blueprint:
     @routes.post("/api/threads/<thread>/messages")
     async def send(thread: str) -> Response:
         if last_event_id():
-            return await resume(services, await _stream_of_cursor(services, thread))
+            return await _attach(services, thread)
         body = await read_body(Send)
         submission = Submission(
-            checked(thread, "thread"),
-            checked(body.id, "message"),
-            [{"type": "text", "text": part.text} for part in body.parts],
-            services.catalogue.get(body.model).name,
-            body.during,
-            body.parent,
+            thread=checked(thread, "thread"),
+            key=checked(body.id, "message"),
+            message=body.id,
+            parts=[msgspec.to_builtins(part) for part in body.parts],
+            default_model=services.catalogue.default,
+            model=body.model,
+            instructions=body.instructions,
+            during=body.during,
+            parent=body.parent,
         )
-        accepted = await services.turns.submit(submission)
-        stream = accepted.turn.stream_id
-        if wants_events():
-            return await resume(services, stream)
-        view = {
-            "thread": thread,
-            "message": body.id,
-            "turn": accepted.turn.id,
-            "stream": stream,
-            "cursor": f"{stream}:0",
-            "state": accepted.turn.state,
-            "repeated": accepted.repeated,
-        }
-        return json_reply(view, 202)
+        return await _submit(services, submission)
+
+    @routes.post("/api/threads/<thread>/messages/<message>/answers")
+    async def answer_again(thread: str, message: str) -> Response:
+        if last_event_id():
+            return await _attach(services, thread)
+        body = await read_body(AnswerAgain)
+        submission = Submission(
+            thread=checked(thread, "thread"),
+            key=checked(body.id, "message"),
+            message=checked(message, "message"),
+            parts=None,
+            default_model=services.catalogue.default,
+            model=body.model,
+            during=body.during,
+        )
+        return await _submit(services, submission)
 
     @routes.get("/api/threads")
     async def threads() -> Response:
@@ -79,10 +103,23 @@ def blueprint(services: Services) -> Blueprint:
         return json_reply(await services.threads.snapshot(checked(thread, "thread")))
 
     @routes.patch("/api/threads/<thread>")
-    async def rename(thread: str) -> Response:
-        body = await read_body(Rename)
-        now = services.clock.now_ms()
-        return json_reply(await services.threads.rename(checked(thread, "thread"), body.title, now))
+    async def change(thread: str) -> Response:
+        body = await read_body(ThreadChange)
+        if isinstance(body.model, str):
+            services.catalogue.get(body.model)
+        return json_reply(await services.threads.change(checked(thread, "thread"), body))
+
+    @routes.get("/api/threads/<thread>/export")
+    async def export(thread: str) -> Response:
+        snapshot = await services.threads.snapshot(checked(thread, "thread"))
+        kind = request.args.get("format", "markdown")
+        if kind == "json":
+            return _download(json_reply(snapshot), f"{thread}.json")
+        if kind != "markdown":
+            raise InvalidError("`format` is markdown or json", code="QUERY_INVALID")
+        text = as_markdown(snapshot)
+        reply = Response(text, content_type="text/markdown; charset=utf-8")
+        return _download(reply, f"{thread}.md")
 
     @routes.delete("/api/threads/<thread>")
     async def delete(thread: str) -> Response:
@@ -96,36 +133,60 @@ def blueprint(services: Services) -> Blueprint:
 
     @routes.get("/api/threads/<thread>/stream")
     async def active(thread: str) -> Response:
-        if last_event_id():
-            return await resume(services, await _stream_of_cursor(services, thread))
-        stream = await services.threads.active_stream(checked(thread, "thread"))
-        return Response(b"", 204) if stream is None else await resume(services, stream)
+        return await _attach(services, thread)
 
     return routes
 
 
-async def _stream_of_cursor(services: Services, thread: str) -> str:
-    """The stream the request's cursor names: a resume by thread needs no other address."""
-    stream, _ = sse.parse_cursor(last_event_id() or "")
-    return await services.threads.owning(thread, stream)
+async def _submit(services: Services, submission: Submission) -> Response:
+    accepted = await services.turns.submit(submission)
+    stream = accepted.turn.stream_id
+    if wants_events():
+        return await resume(services, stream)
+    view = {
+        "thread": submission.thread,
+        "message": submission.message,
+        "turn": accepted.turn.id,
+        "stream": stream,
+        "cursor": f"{stream}:0",
+        "state": accepted.turn.state,
+        "repeated": accepted.repeated,
+    }
+    return json_reply(view, 202)
 
 
-def checked(id_: str, what: Literal["thread", "message"]) -> str:
+def _download(reply: Response, name: str) -> Response:
+    reply.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return reply
+
+
+async def _attach(services: Services, thread: str) -> Response:
+    """The stream the request's cursor names, else the active one, else 204: starts nothing."""
+    stream: str | None
+    position = cursor()
+    if position is None:
+        stream = await services.threads.active_stream(checked(thread, "thread"))
+    else:
+        stream = await services.threads.owning(thread, position[0])
+    return Response(b"", 204) if stream is None else await resume(services, stream)
+
+
+def checked(id_: str, what: Literal["thread", "message", "attachment"]) -> str:
     """Raises InvalidError (ID_INVALID)."""
     if not ID.fullmatch(id_):
         raise InvalidError(f"A {what}'s id has 8 to 64 letters, digits, - or _", code="ID_INVALID")
     return id_
 
 
-def _opaque(position: tuple[int, str]) -> str:
+def _opaque(position: Position) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode()
 
 
-def _position(text: str | None) -> tuple[int, str] | None:
+def _position(text: str | None) -> Position | None:
     if text is None:
         return None
     try:
-        data: Any = base64.urlsafe_b64decode(text)
-        return msgspec.json.decode(data, type=tuple[int, str])
+        data = base64.urlsafe_b64decode(text)
+        return Position(*msgspec.json.decode(data, type=tuple[Flag, Time, str]))
     except (binascii.Error, msgspec.DecodeError, ValueError):
         raise InvalidError("`after` is not a `next` of ours", code="QUERY_INVALID") from None

@@ -50,7 +50,7 @@ def path_to(connection: Connection, id_: str) -> list[MessageRow]:
     query = _SELECT.where(message.c.id.in_(select(branch.c.id))).order_by(message.c.number)
     by_id = {row.id: MessageRow._make(row) for row in connection.execute(query)}
     path: list[MessageRow] = []
-    row = by_id.get(id_)
+    row = by_id.pop(id_, None)
     while row is not None:
         path.append(row)
         row = by_id.pop(row.parent or "", None)

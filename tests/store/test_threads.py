@@ -1,0 +1,107 @@
+"""Threads: pages of a list, versions, and deleting all a thread has."""
+
+import random
+
+import pytest
+from sqlalchemy import Connection, text
+
+from store import attachments, messages, search, segments, streams, threads, turns
+from store.attachments import AttachmentRow
+from tests.store.rows import NOW, add_message, add_stream, add_thread, add_turn, row_counts, segment
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+def test_pages_have_no_hole_and_no_repeat_under_equal_times(
+    connection: Connection, limit: int
+) -> None:
+    rng = random.Random(limit)
+    for n in rng.sample(range(40), 40):
+        add_thread(connection, f"thread-{n:02d}", NOW + n // 8)
+        if n % 9 == 0:
+            threads.touch(connection, f"thread-{n:02d}", None, pinned=1)
+    whole = threads.page(connection, 1_000)
+    assert [row.pinned for row in whole] == [1] * 5 + [0] * 35
+    for pinned in (0, 1):
+        times = [row.updated_at for row in whole if row.pinned == pinned]
+        assert times == sorted(times, reverse=True)
+
+    seen: list[str] = []
+    page = threads.page(connection, limit)
+    while page:
+        assert len(page) <= limit
+        seen += [row.id for row in page]
+        page = threads.page(connection, limit, page[-1].position)
+    assert seen == [row.id for row in whole]
+    assert len(set(seen)) == 40
+
+
+def test_each_change_counts_one_version(connection: Connection) -> None:
+    add_thread(connection)
+    assert threads.touch(connection, "thread-01", NOW + 5, leaf="m1") == 1
+    assert threads.touch(connection, "thread-01", None, title="Renamed") == 2
+    row = threads.find(connection, "thread-01")
+    assert row is not None
+    assert (row.leaf, row.title, row.version) == ("m1", "Renamed", 2)
+    assert (row.created_at, row.updated_at) == (NOW, NOW + 5)
+    assert threads.touch(connection, "thread-02", NOW) is None
+
+
+def test_state_is_that_of_the_open_turns(connection: Connection) -> None:
+    add_thread(connection)
+    assert state(connection) == "idle"
+    first = add_turn(connection, "turn-0001")
+    assert state(connection) == "queued"
+    turns.start(connection, first, NOW, None)
+    add_turn(connection, "turn-0002")
+    assert state(connection) == "running"
+    stream = turns.by_number(connection, first).stream
+    turns.end(connection, first, stream, "finished", b"{}", NOW)
+    assert state(connection) == "queued"
+    assert [row.state for row in threads.page(connection, 10)] == ["queued"]
+
+
+def test_removing_leaves_no_row_in_any_table(connection: Connection) -> None:
+    fill(connection, "thread-02", "b")
+    kept, kept_words = row_counts(connection), words(connection)
+    fill(connection, "thread-01", "a")
+    grown = row_counts(connection)
+    tables = ["thread", "message", "turn", "step", "stream", "segment", "cancel_intent"]
+    assert all(grown[name] > kept[name] for name in [*tables, "attachment"])
+    assert words(connection) > kept_words
+
+    assert threads.remove(connection, "thread-01")
+    left = {name: count for name, count in row_counts(connection).items() if name in kept}
+    assert {n: c for n, c in left.items() if not n.startswith("message_text_")} == {
+        n: c for n, c in kept.items() if not n.startswith("message_text_")
+    }
+    assert words(connection) == kept_words
+    assert not threads.remove(connection, "thread-01")
+
+
+def fill(connection: Connection, thread: str, mark: str) -> None:
+    """A row of the thread in every table that can have one."""
+    question = add_message(connection, f"{mark}-question", thread=thread)
+    search.put(connection, question, "some words")
+    id_ = add_message(connection, f"{mark}-answer", question, thread=thread, role="assistant")
+    messages.set_parts(connection, id_, b"[1]")
+    first = add_stream(connection, id_, thread=thread)
+    number = streams.get(connection, first).turn
+    second = streams.create(connection, f"{mark}-second", number, NOW)
+    segments.append(connection, [segment(first, 1, 2), segment(second, 1, 3)])
+    streams.close(connection, first, NOW, second)
+    turns.recover(connection, number, second, counted=True)
+    turns.add_step(connection, number, 0, b"{}")
+    turns.add_intent(connection, f"{mark}-other", thread, NOW)
+    file = AttachmentRow(f"{mark}-file", "name", "text/plain", 3, b"abc")
+    attachments.add(connection, file, NOW)
+    attachments.use(connection, [file.id], thread)
+
+
+def words(connection: Connection) -> int:
+    return connection.execute(text("SELECT count(*) FROM message_text")).scalar_one()
+
+
+def state(connection: Connection) -> str:
+    row = threads.find(connection, "thread-01")
+    assert row is not None
+    return row.state

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
+import trustme
 from hypercorn.typing import ASGIFramework
 
-from tests.web.serving import Serve, Server
+from tests.web.serving import Serve, Server, Streams
 from web.transport import Transport, listen
 
 
@@ -27,3 +28,28 @@ async def serve(nursery: trio.Nursery) -> AsyncIterator[Serve]:
     for server in servers:
         await server.close_clients()
         await server.stop()
+
+
+@pytest.fixture
+def streams() -> Streams:
+    return Streams()
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def server_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(context)
+    return context
+
+
+@pytest.fixture
+def client_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return context

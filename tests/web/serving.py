@@ -7,11 +7,12 @@ Quart-Trio's test client is not used for streams: leaving it after a disconnect 
 import socket
 import ssl
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import trio
+from quart.typing import ResponseReturnValue
 
-from web.transport import Transport
+from web.transport import App, Transport, stream_response
 
 # No wait of a test on a healthy machine comes near it.
 PATIENCE_SECONDS = 30
@@ -133,3 +134,65 @@ class Server:
 
 
 Serve = Callable[..., Awaitable[Server]]
+
+
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+class Streams:
+    """An application with one stream, which sends a line for each `say` and tells when it ends."""
+
+    def __init__(self) -> None:
+        self.app = App("streams")
+        self.app.add_url_rule("/stream", view_func=self.stream)
+        self.app.add_url_rule("/short", view_func=self.short)
+        self.ended = trio.Event()
+        self._lines, self._source = trio.open_memory_channel[bytes](100)
+
+    def say(self, line: bytes) -> None:
+        self._lines.send_nowait(line)
+
+    async def short(self) -> ResponseReturnValue:
+        return "short"
+
+    async def stream(self) -> ResponseReturnValue:
+        return stream_response(self._body())
+
+    async def _body(self) -> AsyncGenerator[bytes, None]:
+        try:
+            yield b": open\n\n"
+            while True:
+                line = await self._source.receive()
+                if line == b"end":
+                    return
+                if line == b"fail":
+                    raise ValueError("a fault of the generator")
+                yield line
+        finally:
+            self.ended.set()
+
+    async def has_ended(self) -> None:
+        with trio.fail_after(PATIENCE_SECONDS):
+            await self.ended.wait()
+
+
+def chunks(body: bytes) -> list[bytes]:
+    """Decode a chunked body strictly; without the last chunk it is not one."""
+    found: list[bytes] = []
+    while True:
+        size, _, body = body.partition(b"\r\n")
+        chunk, body = body[: int(size, 16)], body[int(size, 16) :]
+        assert body[:2] == b"\r\n"
+        body = body[2:]
+        if not chunk:
+            assert body == b""
+            return found
+        found.append(chunk)
+
+
+async def open_stream(client: Client, *headers: str) -> bytes:
+    """The head of the response."""
+    await client.get("/stream", *headers)
+    head = await client.read_until(b"\r\n\r\n")
+    assert b": open" in await client.read_until(b"\n\n\r\n")
+    return head

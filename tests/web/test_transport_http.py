@@ -1,91 +1,21 @@
-"""HTTP/1.1 as web/transport serves it: framing, the end of responses, the end of readers.
+"""HTTP/1.1 as web/transport serves it: framing, and the end of responses.
 
 Real sockets; time, where it matters, is Trio's mock clock. The fault numbers are those of
 web/transport/__init__.py.
 """
 
-import logging
 import ssl
 from collections.abc import AsyncGenerator
 
 import pytest
 import trio
-import trustme
 from quart import request
 from quart.typing import ResponseReturnValue
 from trio.testing import MockClock
 
-from tests.web.serving import PATIENCE_SECONDS, Client, Serve
+from tests.web.serving import LAST_CHUNK, Serve, Streams, chunks, open_stream
 from web.transport import App, stream_response
-from web.transport.connection import READ_AHEAD_BYTES
 from web.transport.server import KEEP_ALIVE_SECONDS
-
-LAST_CHUNK = b"0\r\n\r\n"
-
-
-class Streams:
-    """An application with one stream, which sends a line for each `say` and tells when it ends."""
-
-    def __init__(self) -> None:
-        self.app = App("streams")
-        self.app.add_url_rule("/stream", view_func=self.stream)
-        self.app.add_url_rule("/short", view_func=self.short)
-        self.ended = trio.Event()
-        self._lines, self._source = trio.open_memory_channel[bytes](100)
-
-    def say(self, line: bytes) -> None:
-        self._lines.send_nowait(line)
-
-    async def short(self) -> ResponseReturnValue:
-        return "short"
-
-    async def stream(self) -> ResponseReturnValue:
-        return stream_response(self._body())
-
-    async def _body(self) -> AsyncGenerator[bytes, None]:
-        try:
-            yield b": open\n\n"
-            while True:
-                line = await self._source.receive()
-                if line == b"end":
-                    return
-                if line == b"fail":
-                    raise ValueError("a fault of the generator")
-                yield line
-        finally:
-            self.ended.set()
-
-    async def has_ended(self) -> None:
-        with trio.fail_after(PATIENCE_SECONDS):
-            await self.ended.wait()
-
-
-@pytest.fixture
-def streams() -> Streams:
-    return Streams()
-
-
-def chunks(body: bytes) -> list[bytes]:
-    """Decode a chunked body strictly; without the last chunk it is not one."""
-    found: list[bytes] = []
-    while True:
-        size, _, body = body.partition(b"\r\n")
-        chunk, body = body[: int(size, 16)], body[int(size, 16) :]
-        assert body[:2] == b"\r\n"
-        body = body[2:]
-        if not chunk:
-            assert body == b""
-            return found
-        found.append(chunk)
-
-
-async def open_stream(client: Client, *headers: str) -> bytes:
-    """The head of the response."""
-    await client.get("/stream", *headers)
-    head = await client.read_until(b"\r\n\r\n")
-    assert b": open" in await client.read_until(b"\n\n\r\n")
-    return head
-
 
 # The end of a response
 
@@ -305,26 +235,6 @@ async def test_prior_knowledge_of_http2_is_refused(serve: Serve, streams: Stream
     assert (await client.read_to_end()).startswith(b"HTTP/1.1 505")
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def server_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("localhost").configure_cert(context)
-    return context
-
-
-@pytest.fixture
-def client_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    context.set_alpn_protocols(["h2", "http/1.1"])
-    return context
-
-
 async def test_tls_agrees_on_http_1_1(
     serve: Serve, streams: Streams, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
@@ -347,128 +257,3 @@ async def test_a_client_that_does_not_speak_tls_is_dropped(
     client = await server.connect()
     await client.get("/short")
     assert b"short" not in await client.read_to_end()
-
-
-# The end of a reader
-
-
-@pytest.mark.parametrize("way", ["close", "reset", "half-close"])
-async def test_a_reader_that_leaves_ends_its_stream(
-    serve: Serve, streams: Streams, way: str
-) -> None:
-    server = await serve(streams.app)
-    client = await server.connect()
-    await open_stream(client)
-    if way == "close":
-        await client.close()
-    elif way == "reset":
-        await client.reset()
-    else:
-        assert isinstance(client.stream, trio.SocketStream)
-        await client.stream.send_eof()
-    await streams.has_ended()
-
-
-@pytest.mark.parametrize("way", ["close", "reset"])
-async def test_a_reader_that_leaves_tls_ends_its_stream(
-    serve: Serve,
-    streams: Streams,
-    server_tls: ssl.SSLContext,
-    client_tls: ssl.SSLContext,
-    way: str,
-) -> None:
-    server = await serve(streams.app, tls=server_tls)
-    client = await server.connect(tls=client_tls)
-    await open_stream(client)
-    await (client.close() if way == "close" else client.reset())
-    await streams.has_ended()
-
-
-async def test_a_reader_that_said_more_is_seen_leaving(serve: Serve, streams: Streams) -> None:
-    """Fault 3: after a stray line end Hypercorn would not read on until the response ends."""
-    server = await serve(streams.app)
-    client = await server.connect()
-    await open_stream(client)
-    await client.send(b"\r\n")
-    await client.close()
-    await streams.has_ended()
-
-
-async def test_a_reader_that_said_far_too_much_is_found_by_a_write(
-    serve: Serve, streams: Streams
-) -> None:
-    """Fault 3: what is read ahead is bounded; beyond it the heartbeat finds the disconnect."""
-    server = await serve(streams.app)
-    client = await server.connect()
-    await open_stream(client)
-    await client.send(b"\r\n" * READ_AHEAD_BYTES)
-    await client.close()
-    for _ in range(100):  # heartbeats
-        streams.say(b": 7\n\n")
-        with trio.move_on_after(0.1):
-            await streams.ended.wait()
-            break
-    assert streams.ended.is_set()
-
-
-async def test_a_pipelined_request_is_answered_next(serve: Serve, streams: Streams) -> None:
-    """What is read ahead is not lost."""
-    server = await serve(streams.app)
-    client = await server.connect()
-    await open_stream(client)
-    for _ in range(2):
-        await client.get("/short", "X-Padding: " + "x" * 1000)
-        await trio.testing.wait_all_tasks_blocked()
-    streams.say(b"end")
-    await client.read_until(LAST_CHUNK)
-    for _ in range(2):
-        assert (await client.read_until(b"short")).startswith(b"HTTP/1.1 200")
-
-
-async def test_a_failing_generator_cuts_the_stream_and_is_logged_once(
-    serve: Serve, streams: Streams, caplog: pytest.LogCaptureFixture
-) -> None:
-    server = await serve(streams.app)
-    client = await server.connect()
-    await open_stream(client)
-    streams.say(b"fail")
-    assert await client.read_to_end() == b""  # no last chunk: the client sees a cut
-    await streams.has_ended()
-    assert [record.name for record in caplog.records] == ["web.transport"]
-    assert "a fault of the generator" in caplog.text
-
-
-async def test_leaving_is_not_logged(
-    serve: Serve, streams: Streams, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.DEBUG, logger="web.transport"):
-        server = await serve(streams.app)
-        client = await server.connect()
-        await open_stream(client)
-        await client.reset()
-        await streams.has_ended()
-        await server.stop()
-    assert caplog.records == []
-
-
-async def test_a_fault_of_one_connection_spares_the_others(
-    serve: Serve,
-    streams: Streams,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    server = await serve(streams.app)
-    healthy, doomed = await server.connect(), await server.connect()
-    await open_stream(healthy)
-
-    def fail(self: object, event: object) -> None:
-        raise RuntimeError("a fault of the protocol")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("web.transport.http11.Http11._check_protocol", fail)
-        await doomed.get("/short")
-        assert await doomed.read_to_end() == b""
-        await trio.testing.wait_all_tasks_blocked()
-    assert "a fault of the protocol" in caplog.text
-    streams.say(b"alive\n\n")
-    await healthy.read_until(b"alive")

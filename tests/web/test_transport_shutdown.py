@@ -5,11 +5,10 @@ sockets' buffers are full; the mock clock then moves only when nothing else can 
 """
 
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 
 import pytest
 import trio
-import trustme
 from quart import Response
 from trio.testing import MockClock
 
@@ -17,8 +16,6 @@ from tests.web.serving import PATIENCE_SECONDS, Client, Serve, Server
 from web.transport import App, stream_response
 from web.transport.sender import SLICE_BYTES, WRITE_SECONDS
 from web.transport.server import CUT_SECONDS, GRACE_SECONDS
-
-Handler = Callable[[], Awaitable[Response]]
 
 
 class Flood:
@@ -74,13 +71,10 @@ async def test_a_stalled_reader_is_cut(serve: Serve, clock: MockClock) -> None:
     assert await elapsed(flood.ended) == pytest.approx(WRITE_SECONDS, abs=1)
 
 
-async def test_a_stalled_reader_is_cut_under_tls(serve: Serve, clock: MockClock) -> None:
+async def test_a_stalled_reader_is_cut_under_tls(
+    serve: Serve, clock: MockClock, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
     flood = Flood()
-    authority = trustme.CA()
-    server_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("localhost").configure_cert(server_tls)
-    client_tls = ssl.create_default_context()
-    authority.configure_trust(client_tls)
     server = await serve(flood.app, tls=server_tls)
     await stall(server, client_tls)
     assert await elapsed(flood.ended) == pytest.approx(WRITE_SECONDS, abs=1)

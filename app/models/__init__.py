@@ -1,6 +1,7 @@
 """One adapter per wire protocol, each a small module behind the interface in `interface.py`."""
 
-from app.models.catalogue import Catalogue, Limits, ModelConfig, ModelInfo, discover
+from app.models.catalogue import Catalogue, ModelInfo, discover
+from app.models.config import Limits, ModelConfig
 from app.models.errors import ModelError
 from app.models.http import Http, open_http
 from app.models.interface import (

@@ -4,79 +4,29 @@ Nothing is read from the process itself: the environment is an argument.
 """
 
 import re
-import stat
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, Literal
 
 import msgspec
 import trio
 
-from app.errors import InvalidError, NotFoundError
+from app.errors import NotFoundError
+from app.models.addresses import host_of, is_loopback
 from app.models.bench import Bench
 from app.models.chat_completions import ChatCompletions, list_models
+from app.models.config import OPENAI_URL, Limits, ModelConfig, check, key_of, url_of
 from app.models.demo import Demo
 from app.models.errors import ModelError
-from app.models.http import Http, host_of, is_loopback, is_url
+from app.models.http import Http
 from app.models.interface import Model
+
+__all__ = ["Catalogue", "Limits", "ModelConfig", "ModelInfo", "discover"]
 
 # A server on this machine answers in a few milliseconds; a closed port refuses at once.
 PROBE_SECONDS = 0.3
-OPENAI_URL = "https://api.openai.com/v1"
 # Where OPENAI_API_KEY alone is set: known to every account, cheap, with tools.
 OPENAI_MODEL = "gpt-5-mini"
 OLLAMA_URL = "http://127.0.0.1:11434"
 LLAMA_CPP_URL = "http://127.0.0.1:8080"
-
-Seconds = float | Literal["off"]
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long an attempt waits, in seconds; None: for ever, the protection is removed.
-
-    Args:
-        header: from the start of the request to the first content (S1).
-        chunk: between two model events.
-        alive: between two signs of any kind, comments and pings included.
-        max_retries: of one step.
-    """
-
-    header: float | None = 300.0
-    chunk: float | None = 120.0
-    alive: float | None = 600.0
-    max_retries: int = 5
-
-
-class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One model as configured: `[models.NAME]` in unbroken.toml.
-
-    Args:
-        api_key_env: the environment variable that holds the key.
-        api_key_file: a file that holds the key, readable by its owner alone.
-        header_timeout, chunk_timeout, alive_timeout: see Limits; 0 or "off" means none.
-        options: members of the request body, as the provider documents them.
-    """
-
-    name: str
-    kind: Literal["chat_completions", "demo", "bench"] = "chat_completions"
-    base_url: str = OPENAI_URL
-    model: str = ""
-    api_key_env: str | None = None
-    api_key_file: str | None = None
-    header_timeout: Seconds = 300.0
-    chunk_timeout: Seconds = 120.0
-    alive_timeout: Seconds = 600.0
-    max_retries: int = 5
-    options: dict[str, Any] = {}
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(
-            header=_limit(self.header_timeout),
-            chunk=_limit(self.chunk_timeout),
-            alive=_limit(self.alive_timeout),
-            max_retries=self.max_retries,
-        )
 
 
 class ModelInfo(msgspec.Struct, frozen=True):
@@ -138,7 +88,7 @@ async def discover(configs: Iterable[ModelConfig], env: Mapping[str, str], http:
     """
     chosen = env.get("UNBROKEN_MODEL") or None
     configs = list(configs)
-    _check(configs)
+    check(configs)
     if not configs:
         configs = _from_environment(env, chosen)
     if not configs and chosen not in ("demo", "bench"):
@@ -155,11 +105,11 @@ def _make(config: ModelConfig, env: Mapping[str, str], http: Http) -> Model:
         return Demo(name=config.name)
     if config.kind == "bench":
         return Bench(name=config.name)
-    key, missing = _key(config, env)
+    key, missing = key_of(config, env)
     return ChatCompletions(
         name=config.name,
         http=http,
-        base_url=_base_url(config),
+        base_url=url_of(config),
         model=config.model,
         api_key=key,
         missing=missing,
@@ -236,57 +186,3 @@ async def _ollama_models(http: Http, url: str) -> list[str]:
 
 async def _llama_cpp_models(http: Http, url: str) -> list[str]:
     return await list_models(http, f"{url}/v1")
-
-
-# what was configured
-
-
-def _check(configs: list[ModelConfig]) -> None:
-    names = [config.name for config in configs]
-    for config in configs:
-        if not re.fullmatch(r"[\w.:/-]{1,100}", config.name):
-            raise _invalid(config, "a name is made of letters, digits and . : / - _")
-        if names.count(config.name) > 1:
-            raise _invalid(config, "the name is there twice")
-        if config.max_retries < 0:
-            raise _invalid(config, "max_retries is below 0")
-        _base_url(config)
-
-
-def _base_url(config: ModelConfig) -> str:
-    url = config.base_url.rstrip("/").removesuffix("/chat/completions")
-    if not is_url(url):
-        raise _invalid(config, "base_url has to be http(s)://host:port/path without a password")
-    return url
-
-
-def _key(config: ModelConfig, env: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The key, and why there is none where one was expected."""
-    if config.api_key_file:
-        key, where = _read_key(config, Path(config.api_key_file)), config.api_key_file
-    elif config.api_key_env:
-        key, where = env.get(config.api_key_env, "").strip(), config.api_key_env
-    else:
-        return None, None
-    if not key:
-        return None, f"The model {config.name} has no key: {where} is empty."
-    if not key.isascii() or not key.isprintable():
-        return None, f"The key of the model {config.name} has characters that no key has."
-    return key, None
-
-
-def _read_key(config: ModelConfig, path: Path) -> str:
-    try:
-        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise _invalid(config, f"{path} has to be readable by its owner alone (mode 600)")
-        return path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as exc:
-        raise _invalid(config, f"{path} cannot be read: {exc}") from None
-
-
-def _limit(value: Seconds) -> float | None:
-    return None if value == "off" or value == 0 else float(value)
-
-
-def _invalid(config: ModelConfig, reason: str) -> InvalidError:
-    return InvalidError(f"models.{config.name}: {reason}.", code="CONFIG_INVALID")

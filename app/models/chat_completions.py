@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 
 from app.models import chat_request
+from app.models.addresses import host_of
 from app.models.chat_reader import ChatReader
 from app.models.errors import ModelError
-from app.models.http import Call, Http, host_of
+from app.models.http import Call, Http
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
 
 

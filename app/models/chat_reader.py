@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.events import FinishReason, Usage
+from app.models.chat_reasoning import Reasoning, flat
 from app.models.chat_tools import ToolCalls
 from app.models.errors import ModelError
 from app.models.faults import from_object
@@ -37,7 +38,6 @@ _FAILED = {
     "insufficient_system_resource": "overloaded",  # DeepSeek
     "malformed_function_call": "server_error",  # Gemini
 }
-_REASONING_TEXT = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 class ChatReader:
@@ -59,9 +59,7 @@ class ChatReader:
         self._tools = ToolCalls(sink)
         self._reason = ""
         self._usage: Usage | None = None
-        self._reasoning_key = ""
-        self._reasoning: list[str] = []
-        self._details: list[dict[str, Any]] = []
+        self._reasoning = Reasoning()
 
     # Reader
 
@@ -117,11 +115,7 @@ class ChatReader:
     @property
     def state(self) -> dict[str, Any] | None:
         """What the provider wants to see again with this answer."""
-        if self._details:
-            return {"reasoning_details": self._details}
-        if self._reasoning:
-            return {self._reasoning_key: "".join(self._reasoning)}
-        return None
+        return self._reasoning.state
 
     # frames
 
@@ -208,7 +202,7 @@ class ChatReader:
         return moved
 
     def _take_delta(self, delta: dict[str, Any]) -> bool:
-        moved = self._take_reasoning(delta)
+        moved = self._think(self._reasoning.take(delta))
         for key in ("content", "refusal"):
             moved = self._take_content(delta.get(key)) or moved
         for item in _list(delta.get("tool_calls")):
@@ -228,41 +222,15 @@ class ChatReader:
             if isinstance(part, str):
                 moved = self._take_content(part) or moved
             elif isinstance(part, dict) and part.get("type") == "thinking":
-                moved = self._think(_flat(part.get("thinking"))) or moved
+                moved = self._think(flat(part.get("thinking"))) or moved
             elif isinstance(part, dict):
                 moved = self._take_content(part.get("text")) or moved
         return moved
-
-    def _take_reasoning(self, delta: dict[str, Any]) -> bool:
-        """The same thought may come under several names; it is shown once."""
-        details = [d for d in _list(delta.get("reasoning_details")) if isinstance(d, dict)]
-        for detail in details:
-            self._keep_detail(detail)
-        for key in ("reasoning_content", "reasoning"):
-            if isinstance(text := delta.get(key), str) and text:
-                self._reasoning_key = self._reasoning_key or key
-                self._reasoning.append(text)
-                return self._think(text)
-        return self._think("".join(_flat(detail.get(_text_key(detail))) for detail in details))
 
     def _think(self, text: str) -> bool:
         if text:
             self._sink.reasoning(text)
         return bool(text)
-
-    def _keep_detail(self, detail: dict[str, Any]) -> None:
-        """OpenRouter streams a detail in pieces; it wants back what they make together."""
-        last = self._details[-1] if self._details else None
-        key = _text_key(detail)
-        same = last is not None and all(
-            last.get(name) == detail.get(name) for name in ("type", "index")
-        )
-        if not key or last is None or not same:
-            self._details.append(dict(detail))
-            return
-        text = _flat(last.get(key)) + _flat(detail.get(key))
-        last.update({name: value for name, value in detail.items() if value is not None})
-        last[key] = text
 
     def _take_usage(self, usage: Any) -> None:
         if not isinstance(usage, dict):
@@ -291,23 +259,8 @@ class ChatReader:
         return ModelError(text, code="MODEL_PROTOCOL", retryable=False)
 
 
-def _text_key(detail: dict[str, Any]) -> str:
-    """Which member of a reasoning detail is text that grows; "" for none."""
-    kind = detail.get("type")
-    return _REASONING_TEXT.get(kind, "") if isinstance(kind, str) else ""
-
-
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _flat(value: Any) -> str:
-    """The text of a string, or of a list of strings and text parts."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        return ""
-    return "".join(_flat(part.get("text") if isinstance(part, dict) else part) for part in value)
 
 
 def _count(value: Any) -> int | None:

@@ -5,13 +5,9 @@ scope ever spans a `yield`. The deadlines are those of the caller (interface.py)
 bounds on what comes after the answer is complete, and on connecting.
 """
 
-import errno
-import ipaddress
-import os
-import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,13 +16,12 @@ import httpx2
 import msgspec
 import trio
 
+from app.models.addresses import host_of, is_loopback
 from app.models.errors import ModelError
-from app.models.faults import from_status, scrub
+from app.models.faults import from_status
 from app.models.interface import Sink
+from app.models.transport import CONNECT_SECONDS, fault
 
-# A host that drops packets: well above a slow TLS handshake, well below `header_timeout`, so that
-# a second try still fits in it.
-CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
 # After the answer is complete: how long usage and the end of the body may still take.
 TRAILER_SECONDS = 2.0
@@ -99,7 +94,7 @@ class Http:
             if not response.is_success:
                 raise await self._refusal(call, response)
             reader.opened(response.headers)
-            with _translated(call, "MODEL_EOF", "broke off the answer", reader):
+            with _translated(call, "MODEL_EOF", "broke off the answer", lambda: reader.complete):
                 await _pump(response, sink, reader)
         finally:
             # Unread responses are closed, not drained: their connection is not used again.
@@ -137,12 +132,7 @@ class Http:
         async with self._making:
             if kind not in self._clients:
                 # No certificates for "plain": it never speaks TLS, redirects are not followed.
-                verify: ssl.SSLContext | bool = False
-                if kind != "plain":
-                    verify = await trio.to_thread.run_sync(
-                        lambda: httpx2.create_ssl_context(), abandon_on_cancel=True
-                    )
-                self._clients[kind] = _make_client(verify, trust_env=not local)
+                self._clients[kind] = await _make_client(kind)
         return self._clients[kind]
 
     async def aclose(self) -> None:
@@ -178,21 +168,34 @@ async def open_http() -> AsyncIterator[Http]:
             await http.aclose()
 
 
-def _make_client(verify: ssl.SSLContext | bool, *, trust_env: bool) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(
-        verify=verify,
-        trust_env=trust_env,
-        follow_redirects=False,  # would carry the key elsewhere
-        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-        # As many connections as there are turns: the service limits those, not this pool.
-        limits=httpx2.Limits(
-            max_connections=None,
-            max_keepalive_connections=20,
-            keepalive_expiry=KEEPALIVE_SECONDS,
-        ),
-        # Compressed streams arrive late and in lumps.
-        headers={"user-agent": "unbroken", "accept-encoding": "identity"},
-    )
+async def _make_client(kind: str) -> httpx2.AsyncClient:
+    """Raises ModelError where proxies or certificates of the environment are unusable."""
+    try:
+        # No certificates for "plain": it never speaks TLS, and redirects are not followed.
+        verify: ssl.SSLContext | bool = False
+        if kind != "plain":
+            verify = await trio.to_thread.run_sync(
+                lambda: httpx2.create_ssl_context(), abandon_on_cancel=True
+            )
+        return httpx2.AsyncClient(
+            verify=verify,
+            trust_env=kind == "proxied",
+            follow_redirects=False,  # would carry the key elsewhere
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            # As many connections as there are turns: the service limits those, not this pool.
+            limits=httpx2.Limits(
+                max_connections=None,
+                max_keepalive_connections=20,
+                keepalive_expiry=KEEPALIVE_SECONDS,
+            ),
+            # Compressed streams arrive late and in lumps.
+            headers={"user-agent": "unbroken", "accept-encoding": "identity"},
+        )
+    except (ImportError, ValueError, OSError):
+        # An unknown scheme in HTTPS_PROXY, a SOCKS proxy, a missing SSL_CERT_FILE. Not quoted:
+        # proxy addresses hold passwords.
+        text = "The proxy or certificate settings of the environment cannot be used."
+        raise ModelError(text, code="MODEL_UNREACHABLE", retryable=False) from None
 
 
 async def _pump(response: httpx2.Response, sink: Sink, reader: Reader) -> None:
@@ -242,88 +245,15 @@ async def _pieces(response: httpx2.Response) -> AsyncIterator[AsyncIterator[byte
                 pass  # of a body that is not wanted
 
 
-# faults of the transport
-
-
 @contextmanager
-def _translated(call: Call, code: str, what: str, reader: Reader | None = None) -> Iterator[None]:
-    """httpx2's errors as ModelError; none if the reader's answer is complete by then."""
+def _translated(
+    call: Call, code: str, what: str, complete: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
+    """httpx2's errors as ModelError; none if the answer is complete by then."""
     try:
         yield
     except (httpx2.HTTPError, httpx2.InvalidURL) as exc:
-        if reader is not None and reader.complete:
+        if complete():
             return
-        # The text of a LocalProtocolError quotes the header it dislikes: `from None` and scrubbed.
-        raise _fault(exc, call, code, what) from None
-
-
-def _fault(exc: Exception, call: Call, code: str, what: str) -> ModelError:
-    chain = list(_chain(exc))
-    tls = [e for e in chain if isinstance(e, ssl.SSLError)]
-    broken_tls = ssl.SSLEOFError | ssl.SSLZeroReturnError | ssl.SSLSyscallError
-    if tls and not isinstance(tls[0], broken_tls):
-        reason = getattr(tls[0], "verify_message", "") or tls[0].reason or "TLS failed"
-        text = f"The connection to {call.who} is not secure: {scrub(str(reason), call.secrets)}."
-        return ModelError(text, code="MODEL_UNREACHABLE", retryable=False)
-    if isinstance(exc, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError | httpx2.InvalidURL):
-        text = f"The request to {call.who} cannot be made: check base_url and the key."
-        return ModelError(text, code="MODEL_REQUEST_REFUSED", retryable=False)
-    if isinstance(exc, httpx2.DecodingError):
-        code, what = "MODEL_PROTOCOL", "sent a body that cannot be decoded"
-    reason = scrub(_reason(exc, chain), call.secrets)
-    text = f"{call.who} {what}" + (f": {reason}." if reason else ".")
-    return ModelError(text, code=code, retryable=True)
-
-
-def _chain(exc: BaseException) -> Iterator[BaseException]:
-    """The exception, its causes, and what is in groups of them, outermost first."""
-    seen: list[BaseException] = [exc]
-    for e in seen:
-        yield e
-        inner = [e.__cause__, e.__context__]
-        if isinstance(e, BaseExceptionGroup):
-            inner += e.exceptions
-        seen += [i for i in inner if i is not None and i not in seen]
-
-
-def _reason(exc: Exception, chain: list[BaseException]) -> str:
-    if isinstance(exc, httpx2.ConnectTimeout):
-        return f"no connection within {CONNECT_SECONDS:.0f} seconds"
-    for e in chain:
-        if isinstance(e, socket.gaierror):
-            return "the name is not known"
-        if isinstance(e, OSError) and e.errno is not None and e.errno in errno.errorcode:
-            return os.strerror(e.errno)
-    return str(exc).rstrip(".")
-
-
-# addresses
-
-
-def host_of(url: str) -> str:
-    """The host in `url`, "?" where there is none."""
-    try:
-        return httpx2.URL(url).host or "?"
-    except httpx2.InvalidURL:
-        return "?"
-
-
-def is_url(url: str) -> bool:
-    """Whether `url` is an http(s) address with a host and a possible port, and no password."""
-    try:
-        parsed = httpx2.URL(url)
-    except httpx2.InvalidURL:
-        return False
-    port_is_possible = parsed.port is None or 0 < parsed.port < 65536
-    plain = not parsed.userinfo and not parsed.query and not parsed.fragment
-    return parsed.scheme in ("http", "https") and bool(parsed.host) and port_is_possible and plain
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine itself."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+        # `from None`: a traceback in a log must not quote the key.
+        raise fault(exc, who=call.who, code=code, what=what, secrets=call.secrets) from None

@@ -8,7 +8,7 @@ import msgspec
 
 from app.models.errors import ModelError
 
-_HIGH = re.compile("[\ud800-\udbff]$")
+_HIGH = re.compile("[\ud800-\udbff]\\Z")
 _ANY = re.compile("[\ud800-\udfff]")
 
 

@@ -9,8 +9,7 @@ import pytest
 import trio
 
 from app.errors import InvalidError, NotFoundError
-from app.models import Catalogue, Http, ModelConfig, ModelError, catalogue, discover
-from app.models.catalogue import Limits
+from app.models import Catalogue, Http, Limits, ModelConfig, ModelError, catalogue, discover
 from app.models.chat_completions import ChatCompletions
 from tests.app.models.conftest import ask
 from tests.app.models.fake_provider import END, HANG, STOP, FakeProvider, head, part, reply

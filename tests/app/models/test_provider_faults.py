@@ -563,3 +563,14 @@ async def test_loopback_is_never_asked_through_a_proxy(
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     provider.stream(say("x"), STOP)
     assert (await model.respond(ask("x"), Recorder())).finish_reason == "stop"
+
+
+@pytest.mark.parametrize("proxy", ["gopher://me:secret@127.0.0.1:9", "socks5://127.0.0.1:9"])
+async def test_a_proxy_that_cannot_be_used(
+    http: Http, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    error = await failure(model_at("https://model.invalid/v1", http))
+    assert (error.code, error.retryable) == ("MODEL_UNREACHABLE", False)
+    assert "proxy" in error.text
+    assert "secret" not in error.text

@@ -48,10 +48,9 @@ class Fold:
         return copy.deepcopy(self._parts)
 
     def copy(self) -> "Fold":
-        """An independent fold in the same state."""
-        other = Fold(self.parts())
-        other.status, other.outcome, other.usage = self.status, self.outcome, self.usage
-        return other
+        """An independent fold in the same state, also in which ids are closed or were taken."""
+        self._settle()
+        return copy.deepcopy(self)
 
     def open_events(self) -> list[ev.Event]:
         """The end events of what is still open, in order: what a terminal must say first."""
@@ -116,7 +115,8 @@ class Fold:
             )
         elif isinstance(event, ev.ToolOutputError):
             changes = {"state": "output-error", "errorText": event.error_text, "endedAt": event.at}
-            self._tool_state(event.tool_call_id, **changes, unknown=event.unknown)
+            unknown = {"unknown": True} if event.unknown else {}
+            self._tool_state(event.tool_call_id, **changes, **unknown)
 
     def _tool_input(self, event: ev.ToolInputAvailable | ev.ToolInputError) -> None:
         id_ = event.tool_call_id
@@ -133,7 +133,7 @@ class Fold:
     def _tool_state(self, id_: str, **changes: Any) -> None:
         part = self._ids.get(id_)
         if part is not None and part["type"] == "tool" and id_ not in self._open:
-            part.update({k: v for k, v in changes.items() if v is not False})
+            part.update(changes)
 
     # parts
 

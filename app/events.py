@@ -63,8 +63,11 @@ class TextDelta(Event, frozen=True, tag="text-delta"):
 
 
 class TextEnd(Event, frozen=True, tag="text-end"):
+    """`text`, where it is given, is the canonical text: it replaces what the deltas gave (M1)."""
+
     content: ClassVar[bool] = True
     id: str
+    text: str | None = None
 
 
 class ReasoningStart(Event, frozen=True, tag="reasoning-start"):

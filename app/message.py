@@ -77,7 +77,12 @@ class Fold:
         elif isinstance(event, ev.ReasoningStart):
             part = {"type": "reasoning", "id": event.id, "text": "", "state": "streaming"}
             self._start(event.id, part)
-        elif isinstance(event, ev.TextEnd | ev.ReasoningEnd):
+        elif isinstance(event, ev.TextEnd):
+            if event.text is not None and event.id in self._open:
+                self._ids[event.id]["text"] = event.text
+                self._open[event.id].pieces.clear()
+            self._close(event.id)
+        elif isinstance(event, ev.ReasoningEnd):
             self._close(event.id)
         elif isinstance(event, ev.StartStep):
             self._parts.append({"type": "step-start"})

@@ -7,7 +7,7 @@ and each `Sink` method moves their deadlines, so no transport can escape the wat
 `respond` must close the provider's connection at once.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -119,6 +119,19 @@ class Sink(Protocol):
     def tool_ready(self, call_id: str, input_text: str) -> None:
         """The call's input is complete: JSON text, "" means {}. Invalid JSON is told the model."""
 
+    def final_text(self, text: str) -> None:
+        """The canonical text of the open text part: replaces what deltas gave, and closes it."""
+
+    def tool_settled(self, call_id: str, output: Any, *, is_error: bool = False) -> None:
+        """The provider ran this tool itself, after `tool_ready`: it is not ours to run."""
+
+    def checkpoint(self, data: bytes) -> None:
+        """What `ResumableModel.resume` needs to go on from here after a crash of ours.
+
+        Stored in the same commit as everything pushed before it, so the two always fit; the newest
+        one counts. A few hundred bytes at most: it is written with each commit.
+        """
+
     def progress(self) -> None:
         """A model event that carries nothing for us: the model lives."""
 
@@ -141,4 +154,17 @@ class Model(Protocol):
 
         Raises ModelError for everything that goes wrong with the request, including a response that
         ends cleanly before it is complete. Cancellation closes the connection.
+        """
+
+
+@runtime_checkable
+class ResumableModel(Model, Protocol):
+    """A model whose provider goes on without us, and can be asked for the rest of a response."""
+
+    async def resume(self, request: ModelRequest, sink: Sink, checkpoint: bytes) -> Completion:
+        """Go on with a response after a crash of ours, from the newest stored checkpoint.
+
+        The sink is as it was then: what was pushed is there, the open part is open, tool calls that
+        were started keep their ids. Raises ModelError like `respond`; where the provider has
+        nothing to resume, a retryable one: the attempt is withdrawn and the request made again.
         """

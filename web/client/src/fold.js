@@ -63,7 +63,7 @@ const REDUCERS = new Map([
   ['reasoning-start', (fold, { id }) => start(fold, id, textPart('reasoning', id))],
   ['text-delta', (fold, { id, delta }) => append(fold, id, delta)],
   ['reasoning-delta', (fold, { id, delta }) => append(fold, id, delta)],
-  ['text-end', (fold, { id }) => close(fold, [id])],
+  ['text-end', (fold, { id, text }) => close(canonical(fold, id, text), [id])],
   ['reasoning-end', (fold, { id }) => close(fold, [id])],
   ['tool-input-start', (fold, { toolCallId, toolName }) => start(fold, toolCallId, toolPart(toolCallId, toolName))],
   ['tool-input-delta', (fold, { toolCallId, inputTextDelta }) => append(fold, toolCallId, inputTextDelta)],
@@ -119,6 +119,12 @@ function append(fold, id, delta) {
     part.type === 'tool'
       ? { ...part, inputText: part.inputText + delta }
       : { ...part, text: /** @type {TextPart} */ (part).text + delta });
+}
+
+/** A text given at the end replaces what the deltas gave. @param {Fold} fold @param {string} id @param {string=} text */
+function canonical(fold, id, text) {
+  if (text === undefined || !fold.open.has(id)) return fold;
+  return change(fold, id, (part) => ({ .../** @type {TextPart} */ (part), text }));
 }
 
 /** @param {Fold} fold @param {Iterable<string>} ids @returns {Fold} */

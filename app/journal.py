@@ -133,13 +133,14 @@ class Reader:
         self._pruned = False  # what comes next is not kept any more
         self._spoke = trio.current_time()
 
-    async def next(self) -> bytes | Idle:
+    async def next(self, *, wait: bool = True) -> bytes | Idle:
         """The next frames, as many as there are; or why there are none.
 
         "beat": nothing happened for the heartbeat interval. "draining": the server shuts down, the
         turn goes on later. "gap": what follows was pruned (L6). "end": nothing follows.
 
-        Waits for the bell of the stream, which the journal rings several times per heartbeat.
+        Waits for the bell of the stream, which the journal rings several times per heartbeat;
+        with `wait` False it says "beat" instead.
         """
         while not self._over:
             tail = self._tail
@@ -159,6 +160,8 @@ class Reader:
                 return tail.broken
             elif self._journal.draining:
                 return "draining"
+            elif not wait:
+                return "beat"
             else:
                 if trio.current_time() - self._spoke >= self._journal.heartbeat * BEAT_AFTER:
                     self._spoke = trio.current_time()

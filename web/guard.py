@@ -4,15 +4,18 @@ A browser sends requests of any site to a loopback address, and DNS rebinding ma
 ours; so the host name must be one of ours, and the origin, where there is one, the same (A2).
 """
 
+import re
 from collections.abc import Iterable
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from app.errors import AppError
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 # What a navigation to our page may come from; other sites may link to us, not call us.
 SAFE_SITES = frozenset({"same-origin", "none", ""})
+
+# A Host header: a name or an address (RFC 9110, 7.2). Nothing else of a URL may be in it.
+HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]*)?")
 
 
 class ForbiddenError(AppError):
@@ -33,14 +36,14 @@ class Guard:
 
         Raises ForbiddenError.
         """
-        name = _name(f"//{host}")
+        name = _name(host)
         if name not in self._hosts and not _is_loopback(name):
             raise ForbiddenError(
                 "This server does not answer under that name", code="HOST_FORBIDDEN"
             )
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _host_of(origin) != host.lower():
             raise _other_site()
-        if not page and (site or "") not in SAFE_SITES:
+        if not page and (site or "").lower() not in SAFE_SITES:
             raise _other_site()
 
 
@@ -48,11 +51,16 @@ def _other_site() -> ForbiddenError:
     return ForbiddenError("Requests from other sites are refused", code="ORIGIN_FORBIDDEN")
 
 
-def _name(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "").rstrip(".")
-    except ValueError:
-        return ""
+def _name(host: str) -> str:
+    """The name without its port, as in a list of names; "" if it is none."""
+    match = HOST.fullmatch(host)
+    return (match[1] or match[2]).lower().removesuffix(".") if match else ""
+
+
+def _host_of(origin: str) -> str:
+    """What the Host header of the origin's own requests would be; "" for `null` and the like."""
+    scheme, _, host = origin.lower().partition("://")
+    return host if scheme in ("http", "https") else ""
 
 
 def _is_loopback(name: str) -> bool:

@@ -1,8 +1,11 @@
 """JSON in and out: one way to answer, one way to read a body, one way to say no."""
 
+import math
+import re
 from typing import Any, TypeVar
 
 import msgspec
+import structlog
 from quart import Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
 
@@ -18,6 +21,11 @@ from web.guard import ForbiddenError
 from web.transport import App
 
 T = TypeVar("T")
+
+log = structlog.get_logger()
+
+# What a query may hold: no signs, exponents, or digits of other scripts.
+NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 STATUS: dict[type[AppError], int] = {
     InvalidError: 400,
@@ -57,10 +65,7 @@ def query_number(name: str, default: float, low: float, high: float) -> float:
     text = request.args.get(name)
     if text is None:
         return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
+    value = float(text) if NUMBER.fullmatch(text) else math.nan
     if not low <= value <= high:
         raise InvalidError(
             f"`{name}` has to be a number from {low:g} to {high:g}", code="QUERY_INVALID"
@@ -83,6 +88,12 @@ def answer_errors(app: App) -> None:
     async def store_error(_error: StoreError) -> Response:
         text = "The store does not work at the moment. Nothing that was acknowledged is lost."
         return refusal(503, "STORE_FAILED", text, **{"Retry-After": "2"})
+
+    @app.errorhandler(Exception)
+    async def fault(error: Exception) -> Response:
+        # Quart's own handler would log the path, which holds ids (A3).
+        log.error("a request failed inside", route=str(request.url_rule), exc_info=error)
+        return refusal(500, "INTERNAL", "Something went wrong inside the server")
 
     @app.errorhandler(HTTPException)
     async def http_error(error: HTTPException) -> Response:

@@ -14,8 +14,9 @@ from app import events as ev
 from app.clock import WallClock
 from app.models.catalogue import Limits
 from app.models.errors import ModelError
-from app.models.interface import AssistantStep, Model, ModelRequest
+from app.models.interface import AssistantStep, Model, ModelRequest, ProviderState
 from app.tail import Tail
+from app.turns.plain import plain, whole
 from app.turns.sink import AttemptSink, PartIds, Watch
 from app.turns.steps import StepRecord
 from store.database import Database
@@ -75,6 +76,8 @@ class Attempts:
             try:
                 return await self._attempt(request)
             except ModelError as error:
+                # Whoever stopped the turn in the same moment keeps what was said.
+                await trio.lowlevel.checkpoint_if_cancelled()
                 pause = self._pause(error, number)
                 if not error.retryable or number == limit or pause is None:
                     raise GaveUpError(error, number) from error
@@ -92,7 +95,8 @@ class Attempts:
         if completion is None:
             raise ModelError("The model stopped responding.", code="MODEL_STALLED", retryable=True)
         sink.close()
-        step = AssistantStep("".join(sink.texts), list(sink.calls), completion.state)
+        state = _plain(completion.state)
+        step = AssistantStep("".join(sink.texts), list(sink.calls), state)
         record = StepRecord(step, completion.finish_reason, completion.usage)
         return StepResult(record, sink.bad_calls)
 
@@ -100,7 +104,7 @@ class Attempts:
         until = self._clock.now_ms() + round(pause * 1000)
         self._tail.append(
             ev.ResetStep(error.code),
-            ev.Status("retrying", error.text, attempt=attempt, limit=limit, until=until),
+            ev.Status("retrying", whole(error.text), attempt=attempt, limit=limit, until=until),
         )
         await trio.sleep(pause)
         text = f"Asking {self._model.name} again"
@@ -115,3 +119,13 @@ class Attempts:
         if error.retry_after > RETRY_AFTER_LIMIT_SECONDS:
             return None
         return max(backoff, error.retry_after)
+
+
+def _plain(state: ProviderState | None) -> ProviderState | None:
+    if state is None:
+        return None
+    try:
+        return msgspec.structs.replace(state, data=plain(state.data))
+    except ValueError as error:
+        text = f"What the model sent along {error}."
+        raise ModelError(text, code="MODEL_PROTOCOL", retryable=True) from None

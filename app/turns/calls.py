@@ -1,5 +1,6 @@
 """The tool calls of one step: dispatched on record, run side by side, each under its deadline."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from app.clock import WallClock
 from app.models.interface import ToolCall, ToolResult
 from app.tail import Tail
 from app.tools.registry import Tool, Toolbox, ToolError
+from app.turns.plain import plain, whole
 from store.database import Connection, Database
 
 
@@ -63,14 +65,20 @@ class Calls:
         self._settle(call, results, output, is_error=is_error)
 
     async def _guarded(self, tool: Tool, arguments: Any) -> tuple[Any, bool]:
-        with trio.CancelScope() as scope:
-            if self._timeout is not None:
-                scope.deadline = trio.current_time() + self._timeout
+        """What the tool gave, and whether that is an error. What it raises is a fault of ours."""
+        timeout = self._timeout
+        deadline = None if timeout is None else self._clock.now_ms() + round(timeout * 1000)
+        with self._clock.scope(deadline):
             try:
-                return await tool.run(arguments), False
+                # A copy: what the model asked for stays as it was, whatever the tool does with it.
+                output = await tool.run(copy.deepcopy(arguments))
             except ToolError as error:
-                return str(error), True
-        return f"The tool took longer than {self._timeout:g} seconds and was stopped.", True
+                return whole(str(error)), True
+            try:
+                return plain(output), False
+            except ValueError as error:
+                return f"The result of the tool {error}.", True
+        return f"The tool took longer than {timeout:g} seconds and was stopped.", True
 
     def _settle(
         self, call: ToolCall, results: dict[str, ToolResult], output: Any, *, is_error: bool

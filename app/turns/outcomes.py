@@ -5,6 +5,7 @@ from typing import NamedTuple
 from app import events as ev
 from app.message import Fold
 from app.models.errors import ModelError
+from app.turns.plain import whole
 
 
 class Ending(NamedTuple):
@@ -20,7 +21,7 @@ class Ending(NamedTuple):
         return ev.Outcome(
             outcome=self.outcome,
             code=self.code,
-            text=self.text,
+            text=whole(self.text),  # may contain a provider's words
             retryable=self.retryable,
             at=at,
             finish_reason=self.finish_reason,

@@ -1,7 +1,8 @@
 """Where an adapter pushes what arrives: into the turn's log, moving the attempt's deadlines."""
 
+import math
 import secrets
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import trio
@@ -9,6 +10,7 @@ import trio
 from app import events as ev
 from app.models.interface import ToolCall
 from app.tail import Tail
+from app.turns.plain import plain, whole
 from store.database import Database
 
 # A deadline is moved only when it would move by more than this share of its timeout: moving one per
@@ -22,18 +24,15 @@ class Watch:
     def __init__(self, first: float | None, timeout: float | None) -> None:
         """`first`: seconds until the first sign; `timeout`: between signs."""
         self.scope = trio.CancelScope()
-        self._timeout = timeout
-        self._moved = trio.current_time()
+        self._timeout = math.inf if timeout is None else timeout
+        self._moved = -math.inf  # when the deadline was moved last; the first sign always moves it
         if first is not None:
-            self.scope.deadline = self._moved + first
+            self.scope.deadline = trio.current_time() + first
 
     def sign(self, now: float) -> None:
-        timeout = self._timeout
-        if timeout is None:
-            self.scope.deadline = float("inf")
-        elif now - self._moved > timeout * SLACK or self.scope.deadline > now + timeout:
+        if now - self._moved > self._timeout * SLACK or self._moved == -math.inf:
             self._moved = now
-            self.scope.deadline = now + timeout
+            self.scope.deadline = now + self._timeout
 
 
 class PartIds:
@@ -49,6 +48,14 @@ class PartIds:
 
     def call(self) -> str:
         return f"call_{secrets.token_hex(8)}"
+
+
+class _Begun(NamedTuple):
+    """A tool call whose input is being written."""
+
+    name: str
+    provider_id: str | None
+    pieces: list[str]
 
 
 class AttemptSink:
@@ -67,10 +74,12 @@ class AttemptSink:
         self._life = life
         self._open: tuple[type[ev.Event], str] | None = None  # kind and id of the open part
         self._half = ""  # a high surrogate whose other half has not arrived
-        self._names: dict[str, tuple[str, str | None]] = {}  # call id -> name, provider id
+        self._begun: dict[str, _Begun] = {}  # calls that are not ready, by id
 
     def text(self, delta: str) -> None:
         self.progress()
+        if not delta:
+            return  # would open a part for nothing, or cut a thought in two
         id_ = self._part(ev.TextStart)
         if delta := self._join(delta):
             self.texts.append(delta)
@@ -78,6 +87,8 @@ class AttemptSink:
 
     def reasoning(self, delta: str) -> None:
         self.progress()
+        if not delta:
+            return
         id_ = self._part(ev.ReasoningStart)
         if delta := self._join(delta):
             self._tail.append(ev.ReasoningDelta(id_, delta))
@@ -90,28 +101,26 @@ class AttemptSink:
         self.progress()
         self._close()
         id_, name = self._ids.call(), whole(name)
-        self._names[id_] = (name, provider_id)
+        self._begun[id_] = _Begun(name, None if provider_id is None else whole(provider_id), [])
         self._tail.append(ev.ToolInputStart(id_, name))
         return id_
 
     def tool_delta(self, call_id: str, fragment: str) -> None:
         self.progress()
-        self._tail.append(ev.ToolInputDelta(call_id, whole(fragment)))
+        fragment = whole(fragment)
+        self._begun[call_id].pieces.append(fragment)
+        self._tail.append(ev.ToolInputDelta(call_id, fragment))
 
     def tool_ready(self, call_id: str, input_text: str) -> None:
         self.progress()
-        name, provider_id = self._names[call_id]
-        input_text = whole(input_text)
-        try:
-            value: Any = msgspec.json.decode(input_text) if input_text.strip() else {}
-        except msgspec.DecodeError as error:
-            text = f"The input is not valid JSON: {error}"
-            self.bad_calls[call_id] = text
-            self.calls.append(ToolCall(call_id, name, {}, provider_id))
-            self._tail.append(ev.ToolInputError(call_id, name, input_text, text))
-            return
-        self.calls.append(ToolCall(call_id, name, value, provider_id))
-        self._tail.append(ev.ToolInputAvailable(call_id, name, value))
+        begun, input_text = self._begun.pop(call_id), whole(input_text)
+        value, fault = _parsed(input_text)
+        self.calls.append(ToolCall(call_id, begun.name, value, begun.provider_id))
+        if fault:
+            self.bad_calls[call_id] = fault
+            self._tail.append(ev.ToolInputError(call_id, begun.name, input_text, fault))
+        else:
+            self._tail.append(ev.ToolInputAvailable(call_id, begun.name, value))
 
     def progress(self) -> None:
         now = trio.current_time()
@@ -125,8 +134,12 @@ class AttemptSink:
         await self._database.room()
 
     def close(self) -> None:
-        """The response is complete: end what is open."""
+        """The response is complete: end what is open. A call that was only begun is none."""
         self._close()
+        for id_, begun in self._begun.items():
+            text = "The response ended before this call was complete."
+            self._tail.append(ev.ToolInputError(id_, begun.name, "".join(begun.pieces), text))
+        self._begun.clear()
 
     def _part(self, start: type[ev.TextStart] | type[ev.ReasoningStart]) -> str:
         if self._open is not None and self._open[0] is start:
@@ -147,22 +160,27 @@ class AttemptSink:
         return whole(delta)
 
     def _close(self) -> None:
-        if self._open is not None:
-            kind, id_ = self._open
-            self._open = None
-            if self._half:
-                half, self._half = self._half, ""
-                delta = ev.TextDelta if kind is ev.TextStart else ev.ReasoningDelta
-                self._tail.append(delta(id_, whole(half)))
-            self._tail.append(ev.TextEnd(id_) if kind is ev.TextStart else ev.ReasoningEnd(id_))
+        if self._open is None:
+            return
+        (kind, id_), self._open = self._open, None
+        if self._half:
+            half, self._half = whole(self._half), ""
+            if kind is ev.TextStart:
+                self.texts.append(half)
+            delta = ev.TextDelta if kind is ev.TextStart else ev.ReasoningDelta
+            self._tail.append(delta(id_, half))
+        self._tail.append(ev.TextEnd(id_) if kind is ev.TextStart else ev.ReasoningEnd(id_))
 
 
-def whole(text: str) -> str:
-    """The text with surrogate pairs joined and lone halves replaced: it can always be encoded."""
-    if text.isascii():
-        return text
+def _parsed(input_text: str) -> tuple[Any, str]:
+    """The input of a call, and what is wrong with it; "" if nothing is."""
+    if not input_text.strip():
+        return {}, ""
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+        return plain(msgspec.json.decode(input_text)), ""
+    except msgspec.DecodeError as error:
+        return {}, f"The input is not valid JSON: {error}"
+    except RecursionError:
+        return {}, "The input is nested too deeply."
+    except ValueError as error:
+        return {}, f"The input {error}."

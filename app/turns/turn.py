@@ -103,8 +103,7 @@ class Run:
     async def _record(self, result: StepResult) -> None:
         """The step is complete: from here it is never asked for again, also after a crash."""
         live, record = self._live, result.record
-        ordinal = len(live.records)
+        encoded, ordinal = encode_step(record), len(live.records)
         live.records.append(record)
         live.tail.append(ev.FinishStep(record.finish_reason, record.usage))
-        encoded = encode_step(record)
         await self._database.write(lambda c: turns.add_step(c, live.number, ordinal, encoded))

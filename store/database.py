@@ -29,6 +29,9 @@ T = TypeVar("T")
 READER_THREADS = 4
 # What may wait for a commit before `room()` holds its callers back.
 ROOM_BYTES = 8 * 1024 * 1024
+# How long closing waits for the last commits, and again for the threads: longer than any commit
+# takes, short enough for an impatient operator.
+CLOSE_SECONDS = 15.0
 
 
 class Appender(Protocol):
@@ -105,7 +108,11 @@ class Database:
     # writing
 
     def mark(self, appender: Appender) -> None:
-        """The appender has something pending: it is asked for it when the batch is closed."""
+        """The appender has something pending: it is asked for it when the batch is closed.
+
+        Raises StoreUnavailableError after the end of `open_database`.
+        """
+        self._check_open()
         self._current.appenders[appender] = None
         self._schedule()
 
@@ -123,9 +130,10 @@ class Database:
                 bookkeeping that may be lost with the power (never with the process).
             on_commit: called with the result on the Trio thread as soon as it is on record, before
                 any waiter runs, also when nobody waits any more. Must not raise.
+
+        Raises StoreUnavailableError after the end of `open_database`.
         """
-        if self._closing:
-            raise StoreUnavailableError("The store is closed")
+        self._check_open()
         job = Job(function, durable, on_commit)
         self._current.jobs.append(job)
         self._schedule()
@@ -163,6 +171,10 @@ class Database:
             return function(connection)
 
     # the batch
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise StoreUnavailableError("The store is closed")
 
     def _schedule(self) -> None:
         if not self._scheduled and not self._committing:
@@ -226,14 +238,17 @@ class Database:
             self._writer.start()
 
     async def _close(self) -> None:
-        while self._scheduled or self._committing:
-            await self._idle.wait()
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            while self._scheduled or self._committing:
+                await self._idle.wait()
         self._closing = True
         if self._inline:
             self._writer.finish()
         else:
             self._writer.queue.put(None)
-            await trio.to_thread.run_sync(self._writer.join)
+            with trio.move_on_after(CLOSE_SECONDS, shield=True):
+                # Abandoned with a disk that hangs; the thread is a daemon, so the process ends.
+                await trio.to_thread.run_sync(self._writer.join, abandon_on_cancel=True)
         self._readers.dispose()
 
 
@@ -241,8 +256,8 @@ class Database:
 async def open_database(path: Path, *, inline: bool = False) -> AsyncGenerator[Database, None]:
     """The database at `path`, made or brought forward as needed, for the length of the block.
 
-    On leaving, what was handed over is still committed; then the threads are joined. The wait is
-    shielded for 30 s: longer than any commit takes, short enough for an impatient operator.
+    On leaving, what was handed over is still committed; then the threads are joined. Both waits are
+    shielded, for CLOSE_SECONDS each.
 
     Raises DatabaseInUseError, DatabaseTooNewError, StoreUnavailableError.
     """
@@ -250,12 +265,13 @@ async def open_database(path: Path, *, inline: bool = False) -> AsyncGenerator[D
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = sqlite.FileLock(path)
     try:
+        with translated():
+            sqlite.create(path)
         database = Database(path, inline=inline)
         database._start()
         try:
             yield database
         finally:
-            with trio.move_on_after(30, shield=True):
-                await database._close()
+            await database._close()
     finally:
         lock.release()

@@ -1,13 +1,19 @@
-"""What is particular to SQLite: engines, PRAGMAs, the lock on the file, checkpoints."""
+"""What is particular to SQLite: engines, PRAGMAs, the lock on the file, checkpoints.
+
+Connections never create the file, and those to one that was deleted or replaced since are noticed:
+SQLite would go on writing into a file that has no name any more, and nobody would find it again.
+"""
 
 import fcntl
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool, PoolProxiedConnection, QueuePool
 
 from store.errors import DatabaseInUseError
 
@@ -17,14 +23,25 @@ BUSY_TIMEOUT_MS = 5_000
 CheckpointError = sqlite3.Error
 
 
+def create(path: Path) -> None:
+    """Make an empty database where there is none."""
+    path.touch(exist_ok=True)
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """Which file this is, whatever its name. Raises OSError for none."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
 def writer_engine(path: Path) -> Engine:
     """One connection, for the writer thread alone. Transactions take the write lock at BEGIN.
 
     Without a `begin` listener SQLAlchemy would run in autocommit on this driver: every row of an
     executemany its own transaction. `wal_autocheckpoint` is off: checkpoints are the writer's
-    and the checkpointer's business (database.py).
+    and the checkpointer's business (writer.py).
     """
-    engine = create_engine(f"sqlite+pysqlite:///{path}", poolclass=NullPool)
+    engine = create_engine("sqlite+pysqlite://", creator=lambda: _connect(path), poolclass=NullPool)
     _listen(engine, "BEGIN IMMEDIATE", ["PRAGMA wal_autocheckpoint=0", "PRAGMA synchronous=NORMAL"])
     return engine
 
@@ -32,14 +49,27 @@ def writer_engine(path: Path) -> Engine:
 def reader_engine(path: Path, threads: int) -> Engine:
     """A small pool of connections that cannot write."""
     engine = create_engine(
-        f"sqlite+pysqlite:///{path}",
+        "sqlite+pysqlite://",
+        creator=lambda: _connect(path),
         poolclass=QueuePool,
         pool_size=threads,
         max_overflow=0,
-        connect_args={"check_same_thread": False},
     )
     _listen(engine, "BEGIN", ["PRAGMA query_only=ON"])
+
+    @event.listens_for(engine, "checkout")
+    def checkout(
+        _connection: sqlite3.Connection, record: ConnectionPoolEntry, _proxy: PoolProxiedConnection
+    ) -> None:
+        if record.info.setdefault("file", identity(path)) != identity(path):
+            raise DisconnectionError  # the pool makes a new connection instead
+
     return engine
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(uri, uri=True, check_same_thread=False)
 
 
 def _listen(engine: Engine, begin: str, pragmas: list[str]) -> None:
@@ -59,18 +89,15 @@ def _listen(engine: Engine, begin: str, pragmas: list[str]) -> None:
         connection.exec_driver_sql(begin)
 
 
-class Checkpointer:
-    """Moves the write-ahead log into the database, PASSIVE: it never makes the writer wait."""
+def checkpoint(path: Path) -> None:
+    """Move the write-ahead log into the database, PASSIVE: it never makes the writer wait.
 
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-
-    def passive(self) -> None:
-        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-
-    def close(self) -> None:
-        self._connection.close()
+    On a connection of its own for each time: so it is always that of the file which is there.
+    Raises CheckpointError.
+    """
+    with closing(_connect(path)) as connection:
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def wal_bytes(path: Path) -> int:

@@ -32,13 +32,16 @@ class Writer:
         self.queue: queue.SimpleQueue[tuple[Batch, Callable[[Batch], None]] | None]
         self.queue = queue.SimpleQueue()
         self._connection: Connection | None = None
+        self._file: tuple[int, int] | None = None  # what the connection has open
         self._synchronous = "NORMAL"  # as the connection has it now; each new one starts so
         self._commits = 0
         self._checkpointed = 0  # value of _commits at the last checkpoint
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, name="unbroken-writer"),
-            threading.Thread(target=self._checkpoint_loop, name="unbroken-checkpoints"),
+            threading.Thread(target=self._run, name="unbroken-writer", daemon=True),
+            threading.Thread(
+                target=self._checkpoint_loop, name="unbroken-checkpoints", daemon=True
+            ),
         ]
 
     def start(self) -> None:
@@ -75,6 +78,10 @@ class Writer:
                 self._commit(batch)
         except StoreError as error:
             batch.error = error
+        except Exception as error:  # noqa: BLE001 - told to the batch; the writer has to live on
+            batch.error = StoreUnavailableError(f"{type(error).__name__}: {error}")
+            batch.error.__cause__ = error
+        if batch.error is not None:
             self._disconnect()
         self._commits += 1
 
@@ -107,6 +114,9 @@ class Writer:
         if self._connection is None:
             self._connection = self.engine.connect()
             self._synchronous = "NORMAL"
+            self._file = sqlite.identity(self.path)
+        if self._file != sqlite.identity(self.path):
+            raise StoreUnavailableError(f"{self.path} is another file than the one that was opened")
         return self._connection
 
     def _disconnect(self) -> None:
@@ -127,16 +137,13 @@ class Writer:
             self._connection.connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _checkpoint_loop(self) -> None:
-        """Keeps the log short while the writer is busy; a second connection, so it never waits."""
+        """Keeps the log short while the writer is busy; another connection, so it never waits."""
         seen = 0
-        with contextlib.suppress(StoreError), translated():
-            checkpointer = sqlite.Checkpointer(self.path)
-            while not self._stop.wait(1.0):
-                if self._commits != seen:
-                    seen = self._commits
-                    with contextlib.suppress(sqlite.CheckpointError):
-                        checkpointer.passive()
-            checkpointer.close()
+        while not self._stop.wait(1.0):
+            if self._commits != seen:
+                seen = self._commits
+                with contextlib.suppress(sqlite.CheckpointError):
+                    sqlite.checkpoint(self.path)
 
     def finish(self) -> None:
         """Fold the log into the database and let go of the file."""

@@ -11,8 +11,7 @@ from tests.store.rows import add_message
 def test_path_is_the_branch_from_its_root_to_the_message(connection: Connection) -> None:
     #  a ── b ── c ── d
     #       └─── e ── f ── g        x ── y   (another root of the same thread)
-    for id_, parent in ["a ", "ba", "cb", "eb", "fe", "dc", "x ", "gf", "yx"]:
-        add_message(connection, id_, parent.strip() or None)
+    add_tree(connection, "a ", "ba", "cb", "eb", "fe", "dc", "x ", "gf", "yx")
     paths = {id_: path(connection, id_) for id_ in "abcdefgxy"}
     assert paths == {
         "a": "a",
@@ -35,8 +34,7 @@ def test_path_of_an_unknown_message_is_empty(connection: Connection) -> None:
 
 def test_path_follows_the_parent_that_was_set_last(connection: Connection) -> None:
     """An interruption puts an answer before a question that waits: the parent is the newer row."""
-    for id_, parent in ["a ", "ba", "dc", "cb"]:
-        add_message(connection, id_, parent.strip() or None)
+    add_tree(connection, "a ", "ba", "dc", "cb")
     add_message(connection, "n", "b")
     messages.set_parent(connection, "d", "n")
     assert path(connection, "d") == "abnd"
@@ -82,6 +80,12 @@ def test_parts_are_the_bytes_that_were_set(connection: Connection) -> None:
     assert row is not None
     assert row.parts == b'[{"type":"text","text":"\xc3\xa9|"}]'
     assert messages.find(connection, "b") is None
+
+
+def add_tree(connection: Connection, *edges: str) -> None:
+    """Messages with names of one letter, each with that of its parent behind it."""
+    for edge in edges:
+        add_message(connection, edge[0], edge[1].strip() or None)
 
 
 def path(connection: Connection, id_: str) -> str:

@@ -98,7 +98,7 @@ def fill(connection: Connection, thread: str, mark: str) -> None:
 
 
 def words(connection: Connection) -> int:
-    return connection.execute(text("SELECT count(*) FROM message_text")).scalar_one()
+    return int(connection.execute(text("SELECT count(*) FROM message_text")).scalar_one())
 
 
 def state(connection: Connection) -> str:

@@ -67,6 +67,7 @@ class Tail:
         self._flying: list[ev.Event] = []  # in the commit that is under way
         self._flying_frames: list[bytes] = []
         self._closing = False  # the last event was appended
+        self._checkpoint: bytes | None = None  # goes with the next segment; None: as it was
         self._base = 1  # seq of _frames[0]
         self._frames: list[bytes] = []
         self._bytes = 0
@@ -103,6 +104,13 @@ class Tail:
         self._pending_bytes += size
         self._database.pending(size)
         self._database.mark(self)
+
+    def checkpoint(self, data: bytes) -> None:
+        """With what a provider's response can be resumed after the events appended so far.
+
+        Committed with them; empty: with nothing.
+        """
+        self._checkpoint = data
 
     def preview(self, *events: ev.Event) -> Fold:
         """The fold of everything appended so far, on record or not, and of `events` after it."""
@@ -145,7 +153,8 @@ class Tail:
         ]
         self._flying_frames = frames
         joined = frames[0] if len(frames) == 1 else b"".join(frames)
-        return Segment(self.number, self.durable + len(frames), len(frames), joined)
+        checkpoint, self._checkpoint = self._checkpoint, None
+        return Segment(self.number, self.durable + len(frames), len(frames), joined, checkpoint)
 
     def committed(self, segment: Segment) -> None:
         frames = self._flying_frames

@@ -104,6 +104,9 @@ stream = Table(
     Column("ended_at", BigInteger),  # NULL: its writer may append
     Column("successor", Number),  # NULL: not superseded
     Column("pruned", Integer, nullable=False),  # 1: its segments are gone, retention is over (L8)
+    # What the model's provider needs to go on with the response that was under way at the newest
+    # segment; NULL or empty: there is none, it can only be asked again.
+    Column("checkpoint", LargeBinary),
     Index("stream_turn", "turn"),
     sqlite_autoincrement=True,
 )

@@ -17,6 +17,7 @@ class StreamRow(NamedTuple):
     ended_at: int | None
     successor: int | None
     pruned: int
+    checkpoint: bytes | None
 
 
 _COLUMNS = (
@@ -26,12 +27,21 @@ _COLUMNS = (
     stream.c.ended_at,
     stream.c.successor,
     stream.c.pruned,
+    stream.c.checkpoint,
 )
 
 
-def create(connection: Connection, id_: str, turn_number: int, now: int) -> int:
-    """A new, empty stream. Returns its number."""
-    row = {"id": id_, "turn": turn_number, "created_at": now, "pruned": 0}
+def create(
+    connection: Connection, id_: str, turn_number: int, now: int, checkpoint: bytes | None = None
+) -> int:
+    """A new, empty stream. Returns its number. `checkpoint`: its predecessor's."""
+    row = {
+        "id": id_,
+        "turn": turn_number,
+        "created_at": now,
+        "pruned": 0,
+        "checkpoint": checkpoint,
+    }
     made = connection.execute(stream.insert().values(row).returning(stream.c.number))
     return int(made.scalar_one())
 

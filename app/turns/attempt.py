@@ -14,11 +14,18 @@ from app import events as ev
 from app.clock import WallClock
 from app.models.catalogue import Limits
 from app.models.errors import ModelError
-from app.models.interface import AssistantStep, Model, ModelRequest, ProviderState
+from app.models.interface import (
+    AssistantStep,
+    Completion,
+    Model,
+    ModelRequest,
+    ProviderState,
+    ResumableModel,
+)
 from app.tail import Tail
 from app.turns.plain import plain, whole
-from app.turns.sink import AttemptSink, PartIds, Watch
-from app.turns.steps import StepRecord
+from app.turns.sink import AttemptSink, PartIds, Saved, Watch
+from app.turns.steps import StepRecord, last_step
 from store.database import Database
 
 BACKOFF_FIRST_SECONDS = 1.0
@@ -65,16 +72,21 @@ class Attempts:
         self._ids = ids
         self._jitter = jitter
 
-    async def step(self, request: ModelRequest) -> StepResult:
+    async def step(self, request: ModelRequest, checkpoint: bytes | None = None) -> StepResult:
         """One step. Everything a failed attempt streamed is withdrawn before the next (S4).
+
+        Args:
+            checkpoint: of the response that an earlier life of the turn had under way, whose output
+                is there: the first attempt goes on with it, if the model can.
 
         Raises GaveUpError; cancellation passes through, also during a pause.
         """
-        self._tail.append(ev.StartStep(), ev.Status("connecting", f"Asking {self._model.name}"))
+        if checkpoint is None:
+            self._tail.append(ev.StartStep(), ev.Status("connecting", f"Asking {self._model.name}"))
         limit = self._limits.max_retries + 1
         for number in range(1, limit + 1):
             try:
-                return await self._attempt(request)
+                return await self._attempt(request, checkpoint)
             except ModelError as error:
                 # Whoever stopped the turn in the same moment keeps what was said.
                 await trio.lowlevel.checkpoint_if_cancelled()
@@ -82,16 +94,19 @@ class Attempts:
                 if not error.retryable or number == limit or pause is None:
                     raise GaveUpError(error, number) from error
                 await self._wait(error, number + 1, limit, pause)
+                checkpoint = None
         raise AssertionError("unreachable")
 
-    async def _attempt(self, request: ModelRequest) -> StepResult:
+    async def _attempt(self, request: ModelRequest, checkpoint: bytes | None) -> StepResult:
         limits = self._limits
         progress = Watch(limits.header, limits.chunk)
         life = Watch(limits.alive, limits.alive)
-        sink = AttemptSink(self._tail, self._database, self._ids, progress, life)
+        sink = AttemptSink(
+            self._tail, self._database, self._clock, self._ids, progress=progress, life=life
+        )
         completion = None
         with life.scope, progress.scope:
-            completion = await self._model.respond(request, sink)
+            completion = await self._respond(request, sink, checkpoint)
         if completion is None:
             raise ModelError("The model stopped responding.", code="MODEL_STALLED", retryable=True)
         sink.close()
@@ -100,12 +115,27 @@ class Attempts:
         record = StepRecord(step, completion.finish_reason, completion.usage)
         return StepResult(record, sink.bad_calls)
 
+    async def _respond(
+        self, request: ModelRequest, sink: AttemptSink, checkpoint: bytes | None
+    ) -> Completion:
+        if checkpoint is None:
+            return await self._model.respond(request, sink)
+        if not isinstance(self._model, ResumableModel):  # it was another one then
+            self._withdraw("INTERRUPTED")
+            return await self._model.respond(request, sink)
+        saved = msgspec.json.decode(checkpoint, type=Saved)
+        sink.restore(saved, last_step(self._tail.preview().parts()))
+        return await self._model.resume(request, sink, saved.data)
+
+    def _withdraw(self, reason: str) -> None:
+        self._tail.checkpoint(b"")
+        self._tail.append(ev.ResetStep(reason))
+
     async def _wait(self, error: ModelError, attempt: int, limit: int, pause: float) -> None:
         until = self._clock.now_ms() + round(pause * 1000)
-        self._tail.append(
-            ev.ResetStep(error.code),
-            ev.Status("retrying", whole(error.text), attempt=attempt, limit=limit, until=until),
-        )
+        self._withdraw(error.code)
+        text = whole(error.text)
+        self._tail.append(ev.Status("retrying", text, attempt=attempt, limit=limit, until=until))
         await trio.sleep(pause)
         text = f"Asking {self._model.name} again"
         self._tail.append(ev.Status("connecting", text, attempt=attempt, limit=limit))

@@ -28,7 +28,8 @@ class Recovered:
     """A turn with a fresh, empty stream, and how to go on with it.
 
     `life`: how many streams it had before. `first`: the events its new stream begins with.
-    `ending`: it is not run again, only ended.
+    `ending`: it is not run again, only ended. `checkpoint`: what the response that was under way
+    may be resumed with; its output is kept then.
     """
 
     row: TurnRow
@@ -36,6 +37,7 @@ class Recovered:
     records: list[StepRecord]
     first: list[ev.Event]
     ending: Ending | None = None
+    checkpoint: bytes | None = None
 
 
 def recover(
@@ -54,11 +56,12 @@ def recover(
         return None
     records = [decode_step(data) for data in turns.steps(connection, row.number)]
     ending = _ending(row, now, max_recoveries)
+    checkpoint = streams.get(connection, row.stream).checkpoint or None
     parts = fold.parts()  # what was said is kept (C3), unless it will be said again
-    if ending is None:
+    if ending is None and checkpoint is None:
         parts = settled(kept_parts(parts, len(records)), toolbox, now)
     stream_id = new_stream_id()
-    successor = streams.create(connection, stream_id, row.number, now)
+    successor = streams.create(connection, stream_id, row.number, now, checkpoint)
     last = found[-1].last_seq if found else 0
     superseded = frame(row.stream_id, last + 1, ev.Superseded(stream_id))
     segments.append(connection, [Segment(row.stream, last + 1, 1, superseded)])
@@ -67,7 +70,8 @@ def recover(
     status = ev.Status("recovering", "The server was restarted. The answer goes on.")
     first: list[ev.Event] = [ev.Snapshot(parts), status]
     life = streams.count(connection, row.number) - 1
-    return Recovered(turns.by_number(connection, row.number), life, records, first, ending)
+    recovered = turns.by_number(connection, row.number)
+    return Recovered(recovered, life, records, first, ending, checkpoint)
 
 
 def _ending(row: TurnRow, now: int, max_recoveries: int) -> Ending | None:

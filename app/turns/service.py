@@ -263,6 +263,7 @@ class TurnService:
         for event in recovered.first:
             fold.apply(event)
         live.records = list(recovered.records)
+        live.checkpoint = recovered.checkpoint
         live.results = tool_results(fold.parts())
         self._start(self._supervisor.carry, live)
 

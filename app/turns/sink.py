@@ -8,6 +8,8 @@ import msgspec
 import trio
 
 from app import events as ev
+from app.clock import WallClock
+from app.message import Part
 from app.models.interface import ToolCall
 from app.tail import Tail
 from app.turns.plain import plain, whole
@@ -58,21 +60,44 @@ class _Begun(NamedTuple):
     pieces: list[str]
 
 
+class Saved(msgspec.Struct, frozen=True):
+    """A checkpoint: the adapter's data, and what of the sink the log does not tell.
+
+    `begun`: name and provider's id of calls whose input is still being written, by call id.
+    `half`: code of a high surrogate whose other half has not arrived; 0: none.
+    """
+
+    data: bytes
+    begun: dict[str, tuple[str, str | None]]
+    calls: list[ToolCall]
+    bad_calls: dict[str, str]
+    half: int
+
+
 class AttemptSink:
     """app.models.interface.Sink for one attempt. `calls` are the complete tool calls, in order."""
 
     def __init__(
-        self, tail: Tail, database: Database, ids: PartIds, progress: Watch, life: Watch
+        self,
+        tail: Tail,
+        database: Database,
+        clock: WallClock,
+        ids: PartIds,
+        *,
+        progress: Watch,
+        life: Watch,
     ) -> None:
         self.calls: list[ToolCall] = []
         self.bad_calls: dict[str, str] = {}  # call id -> why its input cannot be used
         self.texts: list[str] = []
         self._tail = tail
         self._database = database
+        self._clock = clock
         self._ids = ids
         self._progress = progress
         self._life = life
         self._open: tuple[type[ev.Event], str] | None = None  # kind and id of the open part
+        self._part_from = 0  # where the open text part begins in `texts`
         self._half = ""  # a high surrogate whose other half has not arrived
         self._begun: dict[str, _Begun] = {}  # calls that are not ready, by id
 
@@ -122,6 +147,50 @@ class AttemptSink:
         else:
             self._tail.append(ev.ToolInputAvailable(call_id, begun.name, value))
 
+    def final_text(self, text: str) -> None:
+        self.progress()
+        text = whole(text)
+        id_ = self._part(ev.TextStart)
+        self._open, self._half = None, ""
+        self.texts[self._part_from :] = [text]
+        self._tail.append(ev.TextEnd(id_, text))
+
+    def tool_settled(self, call_id: str, output: Any, *, is_error: bool = False) -> None:
+        self.progress()
+        self.calls = [call for call in self.calls if call.id != call_id]
+        if self.bad_calls.pop(call_id, None) is not None:
+            return  # its input was an error already, and that is what is shown
+        at = self._clock.now_ms()
+        try:
+            output = plain(output)
+        except ValueError as fault:
+            output, is_error = f"The result {fault}.", True
+        if is_error:
+            self._tail.append(ev.ToolOutputError(call_id, str(output), at))
+        else:
+            self._tail.append(ev.ToolOutputAvailable(call_id, output, at))
+
+    def checkpoint(self, data: bytes) -> None:
+        begun = {id_: (call.name, call.provider_id) for id_, call in self._begun.items()}
+        half = ord(self._half) if self._half else 0
+        saved = Saved(data, begun, self.calls, self.bad_calls, half)
+        self._tail.checkpoint(msgspec.json.encode(saved))
+
+    def restore(self, saved: "Saved", parts: list[Part]) -> None:
+        """Be as the sink was at that checkpoint. `parts`: what the step had said by then."""
+        self.calls, self.bad_calls = list(saved.calls), dict(saved.bad_calls)
+        self._half = chr(saved.half) if saved.half else ""
+        for part in parts:
+            if part["type"] == "text":
+                self._part_from = len(self.texts)
+                self.texts.append(part["text"])
+            if part.get("state") == "streaming":
+                kind = ev.TextStart if part["type"] == "text" else ev.ReasoningStart
+                self._open = (kind, part["id"])
+            elif part.get("state") == "input-streaming":
+                name, provider_id = saved.begun.get(part["toolCallId"], (part["toolName"], None))
+                self._begun[part["toolCallId"]] = _Begun(name, provider_id, [part["inputText"]])
+
     def progress(self) -> None:
         now = trio.current_time()
         self._progress.sign(now)
@@ -147,6 +216,7 @@ class AttemptSink:
         self._close()
         id_ = self._ids.part()
         self._open = (start, id_)
+        self._part_from = len(self.texts)
         self._tail.append(start(id_))
         return id_
 

@@ -127,5 +127,11 @@ def _after_step(parts: Sequence[Part], complete: int) -> list[Part]:
     return []
 
 
+def last_step(parts: Sequence[Part]) -> list[Part]:
+    """The parts after the last step-start."""
+    starts = [index for index, part in enumerate(parts) if part["type"] == "step-start"]
+    return list(parts[starts[-1] + 1 :]) if starts else []
+
+
 def _unknown(call: ToolCall) -> ToolResult:
     return ToolResult(call, UNKNOWN_RESULT, is_error=True)

@@ -37,6 +37,7 @@ class LiveTurn:
     deadline_at: int | None = None  # wall-clock ms
     records: list[StepRecord] = field(default_factory=list)
     results: dict[str, ToolResult] = field(default_factory=dict)
+    checkpoint: bytes | None = None  # of the response its last life had under way
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     # Set by `stop`; says what is recorded if the scope was what ended the run.
     reason: Ending = outcomes.CANCELLED
@@ -93,8 +94,9 @@ class Run:
                 return outcomes.TOO_MANY_STEPS
             entries = [*history, *step_entries(live.records, live.results)]
             request = ModelRequest(entries, self._instructions, self._tools)
+            checkpoint, live.checkpoint = live.checkpoint, None
             try:
-                result = await self._attempts.step(request)
+                result = await self._attempts.step(request, checkpoint)
             except GaveUpError as failure:
                 return outcomes.model_failed(failure.error, failure.tries)
             bad = result.bad_calls
@@ -105,5 +107,6 @@ class Run:
         live, record = self._live, result.record
         encoded, ordinal = encode_step(record), len(live.records)
         live.records.append(record)
+        live.tail.checkpoint(b"")
         live.tail.append(ev.FinishStep(record.finish_reason, record.usage))
         await self._database.write(lambda c: turns.add_step(c, live.number, ordinal, encoded))

@@ -3,10 +3,21 @@
 from quart import Response, request
 
 from app.lifetime import Services
+from web.admission import Admission
 from web.assets import Assets
 from web.guard import Guard
 from web.replies import answer_errors
-from web.routes import attachments, feed, health, models, pages, search, streams, threads
+from web.routes import (
+    attachments,
+    feed,
+    health,
+    models,
+    pages,
+    search,
+    sign_in,
+    streams,
+    threads,
+)
 from web.transport import App
 
 # No inline script or style, nothing from elsewhere, and no string ever becomes markup (A4).
@@ -37,17 +48,22 @@ HEADERS = {
 BODY_SECONDS = 30
 
 
-def create_app(services: Services, *, base: str = "/") -> App:
+def create_app(
+    services: Services, *, base: str = "/", admission: Admission | None = None
+) -> App:
     """The ASGI application of one process.
 
     Args:
         base: the path it is mounted under, as browsers see it; begins and ends with "/".
+        admission: who is let in; None: everybody who can reach us, which is this machine.
     """
     app = App("web", template_folder="templates", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = services.settings.max_body
     app.config["BODY_TIMEOUT"] = BODY_SECONDS
-    guard = Guard([services.settings.host])
+    # Under a token any name may lead here: it, not the name, keeps other sites out.
+    guard = Guard([services.settings.host], any_host=admission is not None)
     assets = Assets()
+    app.url_map.merge_slashes = False  # a redirect would not know where we are mounted
     answer_errors(app)
 
     @app.before_request
@@ -60,6 +76,12 @@ def create_app(services: Services, *, base: str = "/") -> App:
             headers.get("Sec-Fetch-Site"),
             page=page,
         )
+
+    @app.before_request
+    async def admit() -> None:
+        if admission is not None:
+            now = services.clock.now_ms()
+            admission.check(request.path, request.headers, request.cookies, now)
 
     @app.after_request
     async def harden(response: Response) -> Response:
@@ -79,7 +101,8 @@ def create_app(services: Services, *, base: str = "/") -> App:
         attachments.blueprint(services),
         models.blueprint(services),
         health.blueprint(services),
-        pages.blueprint(assets, base),
+        pages.blueprint(assets, base, admission, services.clock),
+        sign_in.blueprint(services, admission),
     ):
         app.register_blueprint(blueprint)
     return app

@@ -14,8 +14,10 @@ from app.lifetime import Services
 from app.models.interface import Completion, ModelRequest, Sink
 from store.errors import StoreUnavailableError
 from tests.app.world import World, world
-from tests.web.serving import PATIENCE_SECONDS
 from web.edge import WebEdge
+
+# Longer than anything is made to wait by the server, also on the mock clock.
+WAIT_SECONDS = 100
 
 THREAD = "thread-01"
 EVENTS = "text/event-stream"
@@ -74,7 +76,7 @@ class Exchange:
         for event in events:
             data = self._http.send(event)
             if data:
-                with trio.fail_after(PATIENCE_SECONDS):
+                with trio.fail_after(WAIT_SECONDS):
                     await self.stream.send_all(data)
 
     async def head(self) -> None:
@@ -85,6 +87,12 @@ class Exchange:
         names = [name.decode() for name, _ in event.headers]
         assert len(names) == len(set(names)), names
         self.headers = {name.decode(): value.decode() for name, value in event.headers}
+
+    async def informed(self) -> h11.InformationalResponse:
+        """Wait for a response that goes before the real one."""
+        event = await self._next()
+        assert isinstance(event, h11.InformationalResponse), event
+        return event
 
     async def data(self) -> bytes:
         """The next piece of the body; empty when it is complete. EOFError: it was cut."""
@@ -106,7 +114,7 @@ class Exchange:
 
     async def _next(self) -> Any:
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            with trio.fail_after(PATIENCE_SECONDS):
+            with trio.fail_after(WAIT_SECONDS):
                 data = await self.stream.receive_some(65536)
             try:
                 self._http.receive_data(data)
@@ -238,7 +246,11 @@ class Wire:
     ) -> h11.Request:
         """The head of a request as a program sends it; a header of None is left out."""
         all_headers = {"Host": f"127.0.0.1:{self.port}", **(headers or {})}
-        given = [(name, value) for name, value in all_headers.items() if value is not None]
+        given = [
+            (name, value.encode("latin1"))
+            for name, value in all_headers.items()
+            if value is not None
+        ]
         return h11.Request(method=method, target=path, headers=given)
 
     async def start(
@@ -276,7 +288,8 @@ class Wire:
         self, text: Any = "Hello", *, id_: str | None = None, thread: str = THREAD, **more: Any
     ) -> Answer:
         """Send a message; asserts nothing."""
-        return await self.ask("POST", f"/api/threads/{thread}/messages", self.message(text, id_, **more))
+        body = self.message(text, id_, **more)
+        return await self.ask("POST", f"/api/threads/{thread}/messages", body)
 
     def message(self, text: Any = "Hello", id_: str | None = None, **more: Any) -> dict[str, Any]:
         """The body of a message."""

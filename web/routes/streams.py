@@ -7,7 +7,7 @@ import msgspec
 import trio
 from quart import Blueprint, Response, request
 
-from app.journal import Reader
+from app.journal import Idle, Reader
 from app.lifetime import Services
 from web import sse
 from web.replies import json_reply, query_number
@@ -51,7 +51,10 @@ async def resume(services: Services, stream: str) -> Response:
     if wants_json():
         wait = query_number("wait", POLL_SECONDS, 0, POLL_LIMIT_SECONDS)
         return json_reply(await poll(reader, wait))
-    return stream_response(frames(reader))
+    first = await reader.next(wait=False)
+    if first == "end":
+        return Response(b"", 204)  # EventSource would ask again every second for nothing
+    return stream_response(frames(reader, first))
 
 
 def cursor() -> tuple[str, int] | None:
@@ -66,12 +69,11 @@ def last_event_id() -> str:
     return header or query.get("lastEventId") or query.get("after") or ""
 
 
-async def frames(reader: Reader) -> AsyncGenerator[bytes, None]:
+async def frames(reader: Reader, item: bytes | Idle) -> AsyncGenerator[bytes, None]:
     """The body: stored frames as they are, comments between them. Ends with the log, or early when
-    the server shuts down."""
+    the server shuts down. `item`: what the reader gave first."""
     yield sse.OPEN
-    while True:
-        item = await reader.next()
+    while item != "end":
         if isinstance(item, bytes):
             yield item
         elif item == "beat":
@@ -79,11 +81,10 @@ async def frames(reader: Reader) -> AsyncGenerator[bytes, None]:
         elif item == "draining":
             yield sse.DRAINING
             return
-        elif item == "gap":
+        else:
             yield sse.gap(await reader.thread())
             return
-        else:
-            return
+        item = await reader.next()
 
 
 async def poll(reader: Reader, wait: float) -> dict[str, Any]:

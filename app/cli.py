@@ -39,6 +39,9 @@ def main() -> None:
 @main.command()
 @click.option("--host", help="Address to listen on.  [127.0.0.1]")
 @click.option("--port", type=int, help="Port to listen on; 0: any free one.  [8137]")
+@click.option("--token-file", help="File of the access token.  [access-token in the data folder]")
+@click.option("--cert", help="Certificate chain (PEM); with --key: HTTPS.")
+@click.option("--key", help="Private key of the certificate (PEM).")
 @click.option("--data", help="Folder of the database.  [the user data folder]")
 @click.option("--model", help="Name of the default model.  [the first there is]")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
@@ -53,19 +56,26 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
     """
     from web.edge import WebEdge
 
+    edge = WebEdge()
+
     def started(services: Services, urls: list[str]) -> None:
-        click.echo(f"Unbroken is ready at {urls[0]}")
+        link = edge.link(settings, urls[0])
+        click.echo(f"Unbroken is ready at {link}")
+        if "?token=" in link and sys.stdout.isatty():
+            import segno
+
+            segno.make(link, micro=False).terminal(compact=True)
         click.echo(f"  data:  {settings.folder}")
         click.echo(f"  model: {services.catalogue.default}")
         click.echo("  stop:  Ctrl+C")
         if open_browser:
-            webbrowser.open(urls[0])
+            webbrowser.open(link)
 
     try:
         settings = config.load(os.environ, given, file)
         _log_to_stderr(settings.log_level)
         env = {**os.environ, **({"UNBROKEN_MODEL": settings.model} if settings.model else {})}
-        trio.run(live, settings, env, WebEdge(), started, strict_exception_groups=True)
+        trio.run(live, settings, env, edge, started, strict_exception_groups=True)
     except* (AppError, StoreError, OSError) as group:
         raise click.ClickException(str(_first(group))) from None
 

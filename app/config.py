@@ -30,6 +30,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     host: str = "127.0.0.1"  # address to listen on
     port: Annotated[int, Meta(ge=0, le=65535)] = 8137  # 0: any free one
+    token_file: str = ""  # file of the access token; empty: access-token in the data folder
+    cert: str = ""  # certificate chain (PEM); with `key`: serve HTTPS
+    key: str = ""  # its private key (PEM)
     data: str = ""  # folder of the database; empty: the platform's user data folder
     model: str | None = None  # name of the default model
     log_level: str = "info"  # debug, info, warning, error

@@ -25,9 +25,13 @@ class ForbiddenError(AppError):
 class Guard:
     """Checks the Host, Origin and Sec-Fetch-Site headers of each request."""
 
-    def __init__(self, hosts: Iterable[str]) -> None:
-        """`hosts`: names we are reached by, besides this machine's own for itself."""
+    def __init__(self, hosts: Iterable[str], *, any_host: bool = False) -> None:
+        """`hosts`: names we are reached by, besides this machine's own for itself.
+
+        `any_host`: whatever the name, something else keeps strangers out.
+        """
         self._hosts = LOCAL_NAMES | {host.lower() for host in hosts}
+        self._any_host = any_host
 
     def check(self, host: str, origin: str | None, site: str | None, *, page: bool) -> None:
         """Args:
@@ -37,7 +41,8 @@ class Guard:
         Raises ForbiddenError.
         """
         name = _name(host)
-        if name not in self._hosts and not _is_loopback(name):
+        known = self._any_host or name in self._hosts or _is_loopback(name)
+        if not name or not known:
             raise ForbiddenError(
                 "This server does not answer under that name", code="HOST_FORBIDDEN"
             )

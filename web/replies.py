@@ -9,6 +9,7 @@ import structlog
 from quart import Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
 
+from app.access import UnauthorizedError
 from app.errors import (
     AppError,
     ConflictError,
@@ -29,6 +30,7 @@ NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 STATUS: dict[type[AppError], int] = {
     InvalidError: 400,
+    UnauthorizedError: 401,
     ForbiddenError: 403,
     NotFoundError: 404,
     ConflictError: 409,

@@ -5,11 +5,19 @@ from importlib.metadata import version
 from quart import Blueprint, Response, render_template, request
 
 from app.errors import NotFoundError
+from app.lifetime import Services
+from web.admission import Admission
 from web.assets import Assets
 
 
-def blueprint(assets: Assets, base: str) -> Blueprint:
+def blueprint(
+    services: Services, assets: Assets, base: str, admission: Admission | None
+) -> Blueprint:
     routes = Blueprint("pages", __name__)
+
+    def admitted() -> bool:
+        now = services.clock.now_ms()
+        return admission is None or admission.admits(request.headers, request.cookies, now)
 
     @routes.get("/")
     @routes.get("/t/<thread>")
@@ -17,6 +25,11 @@ def blueprint(assets: Assets, base: str) -> Blueprint:
         if not assets.built:
             text = "The page was not built. `scripts/run` builds it; the API works without it.\n"
             return Response(text, 503, content_type="text/plain; charset=utf-8")
+        token = request.args.get("token")
+        if admission is not None and token is not None:
+            # The cookie instead of the token, and a page whose address does not show it.
+            reply = Response(b"", 303, {"Location": f"{base}{request.path.lstrip('/')}"})
+            return admission.exchange(token, reply, services.clock.now_ms())
         html = await render_template(
             "chat.html",
             base=base,
@@ -24,9 +37,9 @@ def blueprint(assets: Assets, base: str) -> Blueprint:
             styles=assets.styles,
             version=version("unbroken"),
         )
-        return Response(
-            html, content_type="text/html; charset=utf-8", headers={"Cache-Control": "no-cache"}
-        )
+        # Without the cookie it is the same page, which asks for the link.
+        status, headers = (200 if admitted() else 401), {"Cache-Control": "no-cache"}
+        return Response(html, status, headers, content_type="text/html; charset=utf-8")
 
     @routes.get("/static/<path:path>")
     async def static(path: str) -> Response:

@@ -19,6 +19,9 @@ import { listenForWaking } from './wake.js';
 /** So many threads are kept in memory, for going back to them at once. */
 const KEPT_THREADS = 20;
 
+/** Signals of waking within this time ask once for what they ask for. */
+const WAKE_JOIN_MS = 1_000;
+
 /** @param {Window} window */
 export function createApp(window) {
   const { document, history, location } = window;
@@ -64,13 +67,20 @@ export function createApp(window) {
     show(threadOf(location.href, base));
   }
 
+  let wokenAt = -WAKE_JOIN_MS; // of the last waking; signals soon after are the same
+
+  /** @param {Wake} reason */
+  function wake(reason) {
+    current.value.wake(reason); // joins them itself
+    const now = performance.now();
+    if (now - wokenAt < WAKE_JOIN_MS) return;
+    wokenAt = now;
+    retrier.wake();
+    threads.refresh();
+  }
+
   const stopListening = listenForWaking(window, {
-    /** @param {Wake} reason */
-    wake(reason) {
-      current.value.wake(reason);
-      retrier.wake();
-      if (reason !== 'focus') threads.refresh();
-    },
+    wake,
     hidden: () => current.value.hidden(),
     freeze: () => current.value.freeze(),
     online: (on) => { online.value = on; },

@@ -38,7 +38,7 @@ export function createThread({ id, fresh, api, drafts, retrier, changed }) {
   let state = { ...emptyThread(id, fresh ? 'new' : 'loading'), outbox: drafts.outbox(id) };
   const view = signal(state);
   const connection = signal(/** @type {Connection} */ ({ shown: 'quiet', until: 0, waiting: false }));
-  const draft = signal(drafts.text(id));
+  const draft = signal(drafts.text(draftKey()));
   /** @type {Map<string, AbortController>} of stops that are on their way, by answer */
   const stops = new Map();
   /** @type {{id: string, controller: AbortController}|null} the message that is being sent; one at a time, in order */
@@ -46,6 +46,17 @@ export function createThread({ id, fresh, api, drafts, retrier, changed }) {
 
   const publish = oncePerFrame(() => { view.value = state; });
   const link = createLink(api, { apply, load, changed: linkChanged });
+
+  /** Until it is sent to, a new thread has no address that a reload would bring back. */
+  function draftKey() {
+    return fresh && state.phase === 'new' && !state.outbox.length ? 'new' : id;
+  }
+
+  /** @param {string} text */
+  function write(text) {
+    draft.value = text;
+    drafts.keepText(draftKey(), text);
+  }
 
   /** @param {ThreadState} next */
   function update(next) {
@@ -137,8 +148,7 @@ export function createThread({ id, fresh, api, drafts, retrier, changed }) {
     if (!outgoing) return;
     if (sending?.id === messageId) sending.controller.abort(new DOMException('taken back', 'AbortError'));
     update(withdraw(state, messageId));
-    draft.value = [draft.value, outgoing.text].filter(Boolean).join('\n\n');
-    drafts.keepText(id, draft.value);
+    write([draft.value, outgoing.text].filter(Boolean).join('\n\n'));
     // It may have arrived though no answer came: the intent to stop it is kept by the server.
     const { signal } = new AbortController();
     retrier.until(() => api.stopMessage(id, messageId, signal), signal).catch(() => undefined);
@@ -177,18 +187,12 @@ export function createThread({ id, fresh, api, drafts, retrier, changed }) {
   }
 
   return {
-    id, view, connection, draft, send, sendAgain, stop, takeBack,
+    id, view, connection, draft, send, sendAgain, stop, takeBack, write,
 
     /** The question of an answer once more, beside it. @param {string} answerId */
     retry(answerId) {
       const question = find(state, find(state, answerId)?.parent ?? '');
       if (question) send(plainText(question.fold), { parent: question.parent });
-    },
-
-    /** @param {string} text */
-    write(text) {
-      draft.value = text;
-      drafts.keepText(id, text);
     },
 
     /** It is shown: load it, follow it. */

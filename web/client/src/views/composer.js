@@ -22,8 +22,8 @@ export function Composer({ app }) {
 
   const send = () => {
     if (!text.trim()) return;
-    app.send(text);
     thread.write('');
+    app.send(text);
   };
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {

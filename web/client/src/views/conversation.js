@@ -1,7 +1,7 @@
 // The messages of a thread, and where the eye is among them. DOM.
 
 import { h } from 'preact';
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
 import { branch } from '../thread_state.js';
@@ -21,7 +21,7 @@ export function Conversation({ thread }) {
   const path = useMemo(() => branch(messages, leaf), [messages, leaf]);
   const scroll = useScrolling(thread, state);
   return h('div', { class: 'scroller', ref: scroll.box, onScroll: scroll.onScroll, tabIndex: -1, 'data-testid': 'scroller' },
-    h('div', { class: 'conversation', ref: scroll.content, role: 'log', 'aria-live': 'off', 'data-testid': 'conversation' },
+    h('div', { class: 'conversation', role: 'log', 'aria-live': 'off', 'data-testid': 'conversation' },
       path.map((message) => message.role === 'user'
         ? h(Question, { key: message.id, message })
         : h(Answer, {
@@ -50,7 +50,6 @@ function Blank({ state: { phase } }) {
  */
 function useScrolling(thread, state) {
   const box = useRef(/** @type {HTMLElement|null} */ (null));
-  const content = useRef(/** @type {HTMLElement|null} */ (null));
   const following = useRef(true); // cleared by scrolling up, set by coming back to the end
   const [away, setAway] = useState(false);
 
@@ -70,5 +69,13 @@ function useScrolling(thread, state) {
   useLayoutEffect(() => {
     if (following.current && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [state]);
-  return { box, content, away, onScroll, toEnd };
+  useEffect(() => {
+    // The keyboard of a phone, a line about the connection, a growing message box.
+    const observer = new ResizeObserver(() => {
+      if (following.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+    });
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  return { box, away, onScroll, toEnd };
 }

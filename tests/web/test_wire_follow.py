@@ -11,8 +11,8 @@ from trio.testing import MockClock
 from app.clock import WallClock
 from app.housekeeping import Housekeeping
 from app.turns.supervisor import SETTLE_SECONDS
-from tests.app.world import hangs, says
 from tests.app.world import ScriptedModel as Scripted
+from tests.app.world import hangs, says
 from tests.web.wire import (
     JSON,
     THREAD,

@@ -5,6 +5,7 @@ two messages of the person in a row, which become one): what a provider has cach
 valid.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,13 +20,19 @@ from app.models.interface import (
     ToolResults,
     UserEntry,
 )
+from app.models.transcript import (
+    INTERRUPTED,
+    NO_RESULT,
+    NOTHING_SAID,
+    call_input,
+    image_of,
+    output_text,
+    part_text,
+    replayed,
+    wire_ids,
+)
 
 Message = dict[str, Any]
-
-# Told in the next message of the person: in the answer itself, models would imitate it.
-INTERRUPTED = "[Your previous answer was interrupted before it was complete.]"
-NOTHING_SAID = "[Your previous answer was interrupted before it began.]"
-NO_RESULT = "Error: no result of this call was recorded; it may or may not have happened."
 
 
 def body(
@@ -83,14 +90,14 @@ class _Conversation:
         self._open: dict[str, str] = {}
 
     def user(self, entry: UserEntry) -> None:
-        text = "\n\n".join([*self._notes, *(_part_text(part) for part in entry.parts)])
+        content = _content(entry.parts, self._notes)
         self._notes.clear()
         last = self.messages[-1] if self.messages else None
         if last is not None and last["role"] == "user":
             # The chat templates of many local models insist on alternating roles.
-            last["content"] += "\n\n" + text
+            last["content"] = _joined(last["content"], content)
         else:
-            self.messages.append({"role": "user", "content": text})
+            self.messages.append({"role": "user", "content": content})
 
     def assistant(self, step: AssistantStep) -> None:
         if step.interrupted:
@@ -99,17 +106,16 @@ class _Conversation:
             return
         message: Message = {"role": "assistant", "content": step.text or None}
         if step.calls:
-            self._open = _wire_ids(step.calls)
+            self._open = wire_ids(step.calls)
             message["tool_calls"] = [_call(call, self._open[call.id]) for call in step.calls]
         message.update(self._replay(step.state, with_calls=bool(step.calls)))
         self.messages.append(message)
 
     def _replay(self, state: ProviderState | None, *, with_calls: bool) -> Message:
-        if state is None or (state.provider, state.model) != (self._provider, self._model):
-            return {}
+        data = replayed(state, self._provider, self._model) or {}
         return {
             key: value
-            for key, value in state.data.items()
+            for key, value in data.items()
             # DeepSeek and Kimi demand their plain reasoning back beside tool calls, and older
             # DeepSeek models refuse it anywhere else.
             if key == "reasoning_details" or with_calls
@@ -118,7 +124,7 @@ class _Conversation:
     def results(self, results: Iterable[ToolResult]) -> None:
         for result in results:
             id_ = self._open.pop(result.call.id, None) or result.call.provider_id or result.call.id
-            content = _output_text(result.output)
+            content = output_text(result.output)
             if result.is_error:
                 content = f"Error: {content}"
             self.messages.append({"role": "tool", "tool_call_id": id_, "content": content})
@@ -130,30 +136,37 @@ class _Conversation:
         self._open = {}
 
 
-def _wire_ids(calls: list[ToolCall]) -> dict[str, str]:
-    """The provider's own ids where it gave each call one, ours where it left out or repeated."""
-    given = [call.provider_id for call in calls]
-    return {
-        call.id: call.provider_id
-        if call.provider_id and given.count(call.provider_id) == 1
-        else call.id
-        for call in calls
-    }
-
-
 def _call(call: ToolCall, id_: str) -> Message:
-    # Templates parse the arguments and expect an object; anything else the model made up.
-    arguments = call.input if isinstance(call.input, dict) else {"input": call.input}
-    text = msgspec.json.encode(arguments).decode()
+    # Templates parse the arguments and expect an object.
+    text = msgspec.json.encode(call_input(call)).decode()
     return {"id": id_, "type": "function", "function": {"name": call.name, "arguments": text}}
 
 
-def _output_text(output: Any) -> str:
-    return output if isinstance(output, str) else msgspec.json.encode(output).decode()
+def _content(parts: Iterable[dict[str, Any]], notes: list[str]) -> str | list[Message]:
+    """A text, or, where there are images, a list of text and image parts in their order."""
+    texts, content = [*notes], list[Message]()
+    for part in parts:
+        image = image_of(part)
+        if image is None:
+            texts.append(part_text(part))
+            continue
+        content += _texts(texts)
+        texts = []
+        kind, data = image
+        url = f"data:{kind};base64,{b64encode(data).decode()}"
+        content.append({"type": "image_url", "image_url": {"url": url}})
+    return [*content, *_texts(texts)] if content else "\n\n".join(texts)
 
 
-def _part_text(part: dict[str, Any]) -> str:
-    if part.get("type") == "text":
-        return str(part["text"])
-    name = part.get("filename") or part.get("mediaType") or part.get("type")
-    return f"[An attachment that this model cannot see: {name}]"
+def _texts(texts: list[str]) -> list[Message]:
+    return [{"type": "text", "text": "\n\n".join(texts)}] if texts else []
+
+
+def _joined(first: str | list[Message], second: str | list[Message]) -> str | list[Message]:
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    return [
+        part
+        for content in (first, second)
+        for part in (_texts([content]) if isinstance(content, str) else content)
+    ]

@@ -129,10 +129,10 @@ def test_an_answer_interrupted_before_it_began_leaves_one_message_of_the_person(
 
 def test_input_that_is_no_object_is_wrapped_and_attachments_are_named() -> None:
     made = wire(
-        UserEntry([{"type": "file", "filename": "cat.png", "mediaType": "image/png"}]),
+        UserEntry([{"type": "file", "name": "cat.tiff", "mediaType": "image/tiff"}]),
         AssistantStep("", [ToolCall("c1", "look", [1])]),
     )
-    assert "cat.png" in made[0]["content"]
+    assert "cat.tiff" in made[0]["content"]
     assert made[1]["tool_calls"][0]["function"]["arguments"] == '{"input":[1]}'
 
 
@@ -292,3 +292,29 @@ def test_more_entries_never_change_what_was_sent(
         after = wire(*entries)
         assert after[: len(before)] == before
         before = after
+
+
+def test_images_and_text_files_reach_the_model() -> None:
+    picture = {"type": "file", "name": "a.png", "mediaType": "image/png", "data": b"\x89PNG"}
+    note = {"type": "file", "name": 'a"b.txt', "mediaType": "text/plain", "data": "né".encode()}
+    made = wire(UserEntry([{"type": "text", "text": "See"}, picture, note]), UserEntry([picture]))
+    seen = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}
+    assert made == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "See"},
+                seen,
+                {"type": "text", "text": '<file name="a&quot;b.txt">\nné\n</file>'},
+                seen,
+            ],
+        }
+    ]
+
+
+def test_text_after_an_image_and_before_one_keeps_its_place() -> None:
+    picture = {"type": "file", "name": "a.png", "mediaType": "image/png", "data": b"\x89PNG"}
+    text = {"type": "text", "text": "Which?"}
+    made = wire(UserEntry([text]), UserEntry([picture, text]))
+    kinds = [part["type"] for part in made[0]["content"]]
+    assert kinds == ["text", "image_url", "text"]

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from app.errors import NotFoundError
 from app.feed import Change, Feed, ThreadState
 from app.message import Part
-from app.turns.service import TurnService
+from app.turns.service import TurnService, state_of
 from app.turns.turn import LiveTurn
 from store import messages, streams, threads, turns
 from store.database import Connection, Database
@@ -100,12 +100,13 @@ class Threads:
             thread, rows, turn_rows = await self._database.read(lambda c: _read(c, id_))
             if thread is None:
                 raise NotFoundError("No such conversation", code="THREAD_NOT_FOUND")
-            live = {row.id: self._service.live(row.id) for row in turn_rows if not row.ended_at}
-            if None not in live.values():
+            begun = [row.id for row in turn_rows if not row.ended_at]
+            live = {turn: found for turn in begun if (found := self._service.live(turn))}
+            if len(live) == len(begun):
                 break
         by_id = {row.id: row for row in turn_rows}
         views = [_message(row, by_id.get(row.id), live.get(row.id)) for row in rows]
-        return Snapshot(_thread(thread, self._service.thread_state(id_)), views)
+        return Snapshot(_thread(thread, state_of(live.values())), views)
 
     async def change(self, id_: str, change: ThreadChange) -> ThreadView:
         """Raises NotFoundError (THREAD_NOT_FOUND, MESSAGE_NOT_FOUND for a leaf)."""
@@ -127,8 +128,17 @@ class Threads:
 
     async def remove(self, id_: str) -> None:
         """Stop its turns, then delete all of it. Idempotent."""
-        await self._service.stop_thread(id_)
-        if await self._database.write(lambda c: threads.remove(c, id_)):
+
+        def write(connection: Connection) -> bool | None:
+            if turns.open_turns(connection, id_):
+                return None
+            return threads.remove(connection, id_)
+
+        gone = None
+        while gone is None:  # a message may have arrived since its turns were stopped
+            await self._service.stop_thread(id_)
+            gone = await self._database.write(write)
+        if gone:
             self._feed.publish(Change(id_, 0, "idle", deleted=True))
 
     async def active_stream(self, id_: str) -> str | None:

@@ -1,11 +1,12 @@
 """Accepting a message: one transaction that makes message, answer, turn and stream, or none."""
 
 import secrets
+from collections import Counter
 from typing import Literal
 
 import msgspec
 
-from app.errors import ConflictError, NotFoundError
+from app.errors import ConflictError, NotFoundError, UnavailableError
 from app.message import Part, text_of
 from app.turns.state import State
 from store import attachments, messages, search, streams, threads, turns
@@ -45,50 +46,75 @@ class Submission(msgspec.Struct, frozen=True):
 class Accepted(msgspec.Struct, frozen=True):
     """What the transaction did. `repeated`: the message was accepted before; nothing was done.
 
-    `stopped`: it was stopped before it arrived. `running`: id of the turn of this thread that runs.
+    `stopped`: it was stopped before it arrived. `interrupted`: id of the turn that it stops.
     """
 
     turn: TurnRow
     version: int
     repeated: bool = False
     stopped: bool = False
-    running: str | None = None
+    interrupted: str | None = None
 
 
 def accept(
-    connection: Connection, submission: Submission, now: int, timeout_ms: int | None
+    connection: Connection,
+    submission: Submission,
+    now: int,
+    *,
+    timeout_ms: int | None,
+    max_streams: int,
 ) -> Accepted:
-    """The transaction. `timeout_ms`: how long the turn may take from its start.
+    """The transaction.
 
-    Raises ConflictError (TURN_RUNNING, MESSAGE_CONFLICT) and NotFoundError (MESSAGE_NOT_FOUND,
-    ATTACHMENT_NOT_FOUND).
+    Args:
+        timeout_ms: how long the turn may take from its start.
+        max_streams: how many turns of the server may be open, this one included.
+
+    Raises ConflictError (TURN_RUNNING, MESSAGE_CONFLICT), UnavailableError (STREAM_LIMIT_REACHED)
+    and NotFoundError (MESSAGE_NOT_FOUND, ATTACHMENT_NOT_FOUND).
     """
     known = turns.by_key(connection, submission.key)
     if known is not None:
         if known.thread != submission.thread:
             raise _conflict()
         return Accepted(known, 0, repeated=True)
+    if turns.count_open(connection) >= max_streams:
+        raise UnavailableError(
+            "Too many answers are being written", code="STREAM_LIMIT_REACHED", retry_after=5
+        )
     waiting = turns.open_turns(connection, submission.thread)
-    running = next((row for row in waiting if row.state == State.RUNNING), None)
     if waiting and submission.during == "reject":
         raise ConflictError("A turn of this thread is running", code="TURN_RUNNING")
     thread = _thread(connection, submission, now)
     answer = new_id(now)
-    _question(connection, submission, thread, waiting, now)
+    follower = _question(connection, submission, thread, waiting, now)
     reply = MessageRow(answer, submission.thread, submission.message, "assistant", b"[]", now)
     messages.add(connection, reply)
-    stopped = turns.take_intent(connection, submission.key)
+    if follower is not None:  # the branch stays a line: what waits there follows this answer
+        messages.set_parent(connection, follower, answer)
     number = _turn(connection, submission, thread, answer, waiting, now)
+    stopped = turns.take_intent(connection, submission.key)
+    interrupted = None
     if stopped:
         turns.request_cancel(connection, number, now)
-    elif not waiting:
+    elif submission.during == "interrupt":
+        interrupted = _interrupt(connection, waiting, now)
+    if not waiting and not stopped:
         turns.start(connection, number, now, None if timeout_ms is None else now + timeout_ms)
-    queued = _queued(waiting)
-    # The answer that will be last: with an interruption, that of the end of the queue.
-    leaf = queued[-1].id if submission.during == "interrupt" and queued else answer
-    version = threads.touch(connection, submission.thread, now, leaf=leaf) or 0
+    # The selected leaf is the answer that will be last on its line.
+    changes = {} if follower is not None else {"leaf": answer}
+    version = threads.touch(connection, submission.thread, now, **changes) or 0
     row = turns.by_number(connection, number)
-    return Accepted(row, version, stopped=stopped, running=None if running is None else running.id)
+    return Accepted(row, version, stopped=stopped, interrupted=interrupted)
+
+
+def _interrupt(connection: Connection, waiting: list[TurnRow], now: int) -> str | None:
+    """Put on record that the running turn is to stop, so that a crash does not forget it."""
+    running = next((row for row in waiting if row.state == State.RUNNING), None)
+    if running is None:
+        return None
+    turns.request_cancel(connection, running.number, now)
+    return running.id
 
 
 def _thread(connection: Connection, submission: Submission, now: int) -> ThreadRow:
@@ -111,20 +137,23 @@ def _question(
     thread: ThreadRow,
     waiting: list[TurnRow],
     now: int,
-) -> None:
+) -> str | None:
+    """The question's place in the tree. Returns the waiting question that must follow its answer;
+    None if there is none."""
     present = messages.find(connection, submission.message)
     if submission.parts is None:
         if present is None or present.thread != thread.id or present.role != "user":
             raise _no_message("The message does not exist")
-        return
+        return None
     if present is not None:
         raise _conflict()
     parts = _with_files(connection, submission.parts, thread.id)
-    parent = _parent(connection, submission, thread.leaf, waiting)
+    parent, follower = _place(connection, submission, thread.leaf, _queued(waiting))
     encoded = msgspec.json.encode(parts)
     row = MessageRow(submission.message, thread.id, parent, "user", encoded, now)
     messages.add(connection, row)
     search.put(connection, submission.message, text_of(parts))
+    return follower
 
 
 def _with_files(connection: Connection, parts: list[Part], thread: str) -> list[Part]:
@@ -155,8 +184,6 @@ def _turn(
     """The turn, queued, with its stream. Returns its number."""
     queued = _queued(waiting)
     first = submission.during == "interrupt" and bool(queued)
-    if first:  # the branch stays a line: what was first in the queue now follows this answer
-        messages.set_parent(connection, queued[0].question, answer)
     number = turns.create(
         connection,
         {
@@ -165,7 +192,7 @@ def _turn(
             "question": submission.message,
             "key": submission.key,
             "state": State.QUEUED.value,
-            "position": queued[0].position - 1 if first else now,
+            "position": queued[0].position - 1 if first else _behind(queued, now),
             "model": thread.model or submission.default_model,
             "instructions": thread.instructions,
             "created_at": now,
@@ -175,22 +202,43 @@ def _turn(
     return number
 
 
+def _behind(queued: list[TurnRow], now: int) -> int:
+    """A position after all of these, also where the clock was set back."""
+    return max([now, *(row.position + 1 for row in queued)])
+
+
 def _queued(waiting: list[TurnRow]) -> list[TurnRow]:
     return [row for row in waiting if row.state == State.QUEUED]
 
 
-def _parent(
-    connection: Connection, submission: Submission, leaf: str | None, waiting: list[TurnRow]
-) -> str | None:
-    if submission.parent is msgspec.UNSET:
-        running = [row.id for row in waiting if row.state == State.RUNNING]
-        return running[0] if submission.during == "interrupt" and running else leaf
-    if submission.parent is None:
-        return None
-    row = messages.find(connection, submission.parent)
-    if row is None or row.thread != submission.thread:
-        raise _no_message("The parent message does not exist")
-    return submission.parent
+def _place(
+    connection: Connection, submission: Submission, leaf: str | None, queued: list[TurnRow]
+) -> tuple[str | None, str | None]:
+    """The parent of the question, and the waiting question that goes behind its answer, if any."""
+    parent = leaf if submission.parent is msgspec.UNSET else submission.parent
+    if parent is not None and parent != leaf:
+        row = messages.find(connection, parent)
+        if row is None or row.thread != submission.thread:
+            raise _no_message("The parent message does not exist")
+    if submission.during != "interrupt" or not queued:
+        return parent, None
+    return _before_queue(connection, submission.thread, parent, queued)
+
+
+def _before_queue(
+    connection: Connection, thread: str, leaf: str | None, queued: list[TurnRow]
+) -> tuple[str | None, str | None]:
+    """The last message of a branch that does not wait, and the question that waits behind it."""
+    rows = messages.of_thread(connection, thread)
+    parents = {row.id: row.parent for row in rows}
+    answers = Counter(row.parent for row in rows if row.role == "assistant")
+    waits = {row.id: row.question for row in queued}
+    follower = None
+    # A question that has another answer too keeps its place.
+    while leaf in waits and answers[waits[leaf]] == 1:
+        follower = waits[leaf]
+        leaf = parents[follower]
+    return leaf, follower
 
 
 def title_of(parts: list[Part]) -> str:

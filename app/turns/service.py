@@ -1,6 +1,6 @@
 """The turns of this process: accept, queue, start, stop, and pick up what a crash left (T1, T4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import structlog
 import trio
@@ -24,6 +24,7 @@ from app.turns.supervisor import Ended, Supervisor, TurnLimits
 from app.turns.turn import LiveTurn
 from store import streams, turns
 from store.database import Connection
+from store.errors import StoreError
 from store.turns import TurnRow
 
 log = structlog.get_logger()
@@ -59,8 +60,8 @@ class TurnService:
         self._supervisor = Supervisor(journal, models, toolbox, clock, limits, self._ended)
         self._limits = limits
         self._open: dict[str, LiveTurn] = {}  # by turn id; queued and running
-        self._nursery: trio.Nursery
-        self._stopping = False  # set once, when the shutdown begins: nothing new is started
+        self._nursery: trio.Nursery | None = None  # None: nothing is started any more, or yet
+        self._stopping = False  # set once, when the shutdown begins: nothing new is accepted
         self._idle = trio.Event()  # swapped; rung when a turn has ended
         self.stopped = trio.Event()  # serve() has returned: no turn has a task any more
 
@@ -75,21 +76,33 @@ class TurnService:
         """
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            await self._restore()
-            task_status.started()
-            await drain.wait()
-            self._stopping = True
-            self._supervisor.promoting = False
-            with trio.move_on_after(self._grace):
-                while self._running():
-                    idle = self._idle
-                    await idle.wait()
+            try:
+                await self._restore()
+                task_status.started()
+                await drain.wait()
+                self._stopping = True
+                self._supervisor.promoting = False
+                with trio.move_on_after(self._grace):
+                    while self._running():
+                        await self._idle.wait()
+            finally:
+                # A commit that is under way may still want to start something.
+                self._nursery = None
             nursery.cancel_scope.cancel(reason="shutdown")
-        if left := [live.number for live in self._running()]:
-            log.info("turns are left for the next start", turns=len(left))
-            with trio.move_on_after(RELEASE_SECONDS, shield=True):
-                await self._database.write(lambda c: turns.release(c, left))
+        with trio.move_on_after(RELEASE_SECONDS, shield=True):
+            await self._release()
         self.stopped.set()
+
+    async def _release(self) -> None:
+        """Put on record that what is left was given up cleanly: that counts as no recovery."""
+        left = [live.number for live in self._open.values()]
+        if not left:
+            return
+        log.info("turns are left for the next start", turns=len(left))
+        try:
+            await self._database.write(lambda c: turns.release(c, left))
+        except StoreError as error:
+            log.error("the next start will take it for a crash", error=str(error))
 
     def _running(self) -> list[LiveTurn]:
         return [live for live in self._open.values() if live.state is State.RUNNING]
@@ -109,18 +122,16 @@ class TurnService:
             raise UnavailableError("The server is shutting down", code="SHUTTING_DOWN")
         if submission.model is not None:
             self._models.get(submission.model)
-        if len(self._open) >= self._max_streams:
-            raise UnavailableError(
-                "Too many answers are being written", code="STREAM_LIMIT_REACHED", retry_after=5
-            )
         now, timeout_ms = self._clock.now_ms(), self._limits.turn_ms
         job = self._database.job(
-            lambda c: accept(c, submission, now, timeout_ms),
-            on_commit=lambda accepted: self._accepted(submission, accepted),
+            lambda c: accept(
+                c, submission, now, timeout_ms=timeout_ms, max_streams=self._max_streams
+            ),
+            on_commit=self._accepted,
         )
         return await job.wait()
 
-    def _accepted(self, submission: Submission, accepted: Accepted) -> None:
+    def _accepted(self, accepted: Accepted) -> None:
         # On the commit's delivery: no await between the commit and the start.
         if accepted.repeated:
             return
@@ -131,10 +142,8 @@ class TurnService:
             self._launch(live)
         else:
             live.tail.append(ev.Status("queued", "Waiting for the answer before."))
-        if submission.during == "interrupt" and accepted.running is not None:
-            running = self._open.get(accepted.running)
-            if running is not None:
-                running.stop(outcomes.REPLACED)
+        if running := self._open.get(accepted.interrupted or ""):
+            running.stop(outcomes.REPLACED)
         self._publish(live.thread, accepted.version)
 
     def _adopt(self, row: TurnRow, life: int = 0) -> LiveTurn:
@@ -159,15 +168,17 @@ class TurnService:
         self._start(self._supervisor.carry, live)
 
     def _start(self, function: Callable[..., object], *args: object) -> None:
-        if not self._stopping:  # else the next start finds the turn in the store
+        if self._nursery is not None:  # else the next start finds the turn in the store
             self._nursery.start_soon(function, *args)  # type: ignore[arg-type]
 
     # ending
 
-    def _ended(self, live: LiveTurn, ended: Ended) -> None:
+    def _ended(self, live: LiveTurn, ended: Ended | None) -> None:
         self._open.pop(live.id, None)
         idle, self._idle = self._idle, trio.Event()
         idle.set()
+        if ended is None:
+            return  # the turn, and its thread, are another process' business
         if ended.following is not None:
             self._promoted(ended.following)
         self._publish(live.thread, ended.version)
@@ -240,8 +251,10 @@ class TurnService:
 
     async def _restore(self) -> None:
         rows = await self._database.read(turns.open_turns)
+        self._supervisor.promoting = False  # until all that wait are known here
         for row in rows:
             await self._restore_one(row)
+        self._supervisor.promoting = True
         for thread in dict.fromkeys(row.thread for row in rows):
             await self._promote(thread)
 
@@ -280,10 +293,15 @@ class TurnService:
         return self._open.get(turn_id)
 
     def thread_state(self, thread: str) -> ThreadState:
-        states = {live.state for live in self._open.values() if live.thread == thread}
-        if State.RUNNING in states:
-            return "running"
-        return "queued" if states else "idle"
+        return state_of(live for live in self._open.values() if live.thread == thread)
 
     def _publish(self, thread: str, version: int) -> None:
         self._feed.publish(Change(thread, version, self.thread_state(thread)))
+
+
+def state_of(lives: Iterable[LiveTurn]) -> ThreadState:
+    """The state of a thread that has these turns."""
+    states = {live.state for live in lives}
+    if State.RUNNING in states:
+        return "running"
+    return "queued" if states else "idle"

@@ -68,9 +68,10 @@ class Supervisor:
         toolbox: Toolbox,
         clock: WallClock,
         limits: TurnLimits,
-        on_ended: Callable[[LiveTurn, Ended], None],
+        on_ended: Callable[[LiveTurn, Ended | None], None],
     ) -> None:
-        """`on_ended` is called as soon as the terminal record is on record; must not raise."""
+        """`on_ended` is called as soon as the terminal record is on record, or, with None, when
+        the turn was lost to another process; must not raise."""
         self.limits = limits
         self.promoting = True  # cleared when the server shuts down: the queue waits for the next
         self._journal = journal
@@ -101,18 +102,25 @@ class Supervisor:
             else:
                 return
         log.warning("a turn was taken over by another process", turn=live.id)
+        live.tail.repair()  # nothing of it waits for a commit any more
+        self._journal.close(live.tail)
         live.ended.set()
+        self._on_ended(live, None)
 
     async def _run(self, live: LiveTurn) -> Ending:
         live.tail.on_failure = lambda: live.stop(outcomes.STORE_FAILED)
+        deadline = self._clock.scope(live.deadline_at)
         try:
-            with live.scope:
-                with self._clock.scope(live.deadline_at):
-                    return await self._steps(live)
-                return outcomes.timed_out((self.limits.turn or 0) / 60)
+            with live.scope, deadline:
+                return await self._steps(live)
+        except Exception as error:  # the one place: a turn's fault is its own
+            if not live.scope.cancel_called and not deadline.cancel_called:
+                return _failure(live, error)
+            # What a tool or an adapter raises when it is stopped does not undo the stop.
+            log.error("a turn failed while it was stopped", turn=live.id, exc_info=error)
+        if live.scope.cancel_called:
             return live.reason
-        except Exception as error:  # noqa: BLE001 - the one place: a turn's fault is its own
-            return _failure(live, error)
+        return outcomes.timed_out((self.limits.turn or 0) / 60)
 
     async def _steps(self, live: LiveTurn) -> Ending:
         model = self._models.get(live.model)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from trio.testing import MockClock
 
 from app.clock import WallClock
 from app.config import Settings
@@ -14,10 +15,14 @@ from app.journal import Reader
 from app.lifetime import Services, compose
 from app.message import Fold
 from app.models.catalogue import Catalogue, Limits
-from app.models.interface import Completion, ModelRequest, Sink
+from app.models.errors import ModelError
+from app.models.interface import Completion, ModelRequest, Sink, ToolSpec
+from app.threads import MessageView
 from app.tools import Toolbox
 from app.turns.intake import Accepted, Submission
+from store import turns
 from store.database import open_database
+from store.turns import TurnRow
 
 EPOCH_MS = 1_800_000_000_000
 
@@ -32,6 +37,11 @@ class Wall:
 
     def __call__(self) -> int:
         return EPOCH_MS + round((trio.current_time() + self.ahead) * 1000)
+
+
+def in_mock_time(main: Callable[[], Awaitable[None]]) -> None:
+    """Run one example of a property test, each with a clock of its own that jumps."""
+    trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
 class ScriptedModel:
@@ -79,6 +89,65 @@ def calls(name: str, input_text: str = "{}", text: str = "") -> Script:
     return script
 
 
+def fails(
+    *pieces: str,
+    code: str = "MODEL_ERROR",
+    text: str = "The provider failed.",
+    retryable: bool = True,
+    retry_after: float | None = None,
+) -> Script:
+    """A response that streams these pieces and then fails."""
+
+    async def script(_request: ModelRequest, sink: Sink) -> Completion:
+        await trio.lowlevel.checkpoint()
+        for piece in pieces:
+            sink.text(piece)
+        raise ModelError(text, code=code, retryable=retryable, retry_after=retry_after)
+
+    return script
+
+
+class Paused:
+    """A response that says `before`, waits until the test sets `go`, and says `after`."""
+
+    def __init__(self, *before: str, after: str = "") -> None:
+        self.before = before
+        self.after = after
+        self.reached = trio.Event()
+        self.go = trio.Event()
+        self.cancelled = False  # set when the wait was really cancelled
+
+    async def __call__(self, _request: ModelRequest, sink: Sink) -> Completion:
+        for piece in self.before:
+            sink.text(piece)
+        self.reached.set()
+        try:
+            await self.go.wait()
+        except trio.Cancelled:
+            self.cancelled = True
+            raise
+        sink.text(self.after)
+        return Completion("stop")
+
+
+class Probe:
+    """A tool that notes its runs and does what the test says."""
+
+    idempotent = False
+    providers: frozenset[str] | None = None
+
+    def __init__(
+        self, name: str = "probe", do: Callable[[Any], Awaitable[Any]] | None = None
+    ) -> None:
+        self.spec = ToolSpec(name, "For tests.", {"type": "object"})
+        self.runs: list[Any] = []
+        self._do = do
+
+    async def run(self, arguments: Any) -> Any:
+        self.runs.append(arguments)
+        return {"ok": True} if self._do is None else await self._do(arguments)
+
+
 async def hangs(_request: ModelRequest, _sink: Sink) -> Completion:
     """Accepts the request and never answers."""
     await trio.sleep_forever()
@@ -88,9 +157,10 @@ async def hangs(_request: ModelRequest, _sink: Sink) -> Completion:
 class World:
     """The services of one life of the server, and shorthands for what tests do with them."""
 
-    def __init__(self, services: Services, path: Path) -> None:
+    def __init__(self, services: Services, path: Path, wall: Wall) -> None:
         self.services = services
         self.path = path
+        self.wall = wall
         self.count = 0
 
     async def send(
@@ -104,6 +174,15 @@ class World:
             Submission(thread, message, message, parts, default, **more)
         )
 
+    async def regenerate(
+        self, message: str, *, key: str, thread: str = "thread-01", **more: Any
+    ) -> Accepted:
+        """Ask for another answer to a message that is there."""
+        default = self.services.catalogue.default
+        return await self.services.turns.submit(
+            Submission(thread, key, message, None, default, **more)
+        )
+
     async def read(self, stream: str, after: tuple[str, int] | None = None) -> "Seen":
         """Follow a stream to its end."""
         reader = await self.services.journal.locate(stream, after)
@@ -113,6 +192,18 @@ class World:
         """Send and follow to the end."""
         accepted = await self.send(text, **more)
         return await self.read(accepted.turn.stream_id)
+
+    async def messages(self, thread: str = "thread-01") -> list[MessageView]:
+        """The messages of a snapshot."""
+        return (await self.services.threads.snapshot(thread)).messages
+
+    async def answers(self, thread: str = "thread-01") -> list[MessageView]:
+        """The same, the answers alone."""
+        return [view for view in await self.messages(thread) if view.role == "assistant"]
+
+    async def turns(self, thread: str = "thread-01") -> list[TurnRow]:
+        """The turns of a thread as stored, in the order they were accepted."""
+        return await self.services.database.read(lambda c: turns.of_thread(c, thread))
 
 
 class Seen:
@@ -166,17 +257,20 @@ async def world(
     limits: Limits | None = None,
     tools: Toolbox | None = None,
     inline: bool = True,
+    wall: Wall | None = None,
     **settings: Any,
 ) -> AsyncGenerator[World, None]:
     """One life of the server. Leaving it is a clean shutdown; the same path again is a restart."""
-    clock = WallClock(lambda: EPOCH_MS + round(trio.current_time() * 1000))
+    wall = wall or Wall()
+    clock = WallClock(wall)
     catalogue = Catalogue([(model, limits or Limits()) for model in models])
     async with open_database(path, inline=inline) as database:
         services = compose(Settings(**settings), database, catalogue, clock, tools)
         async with trio.open_nursery() as nursery:
             await nursery.start(services.journal.serve)
+            await nursery.start(services.clock.serve)
             await nursery.start(services.turns.serve, services.drain)
-            yield World(services, path)
+            yield World(services, path, wall)
             services.shut_down()
             await services.turns.stopped.wait()
             nursery.cancel_scope.cancel()

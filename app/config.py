@@ -30,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     host: str = "127.0.0.1"  # address to listen on
     port: Annotated[int, Meta(ge=0, le=65535)] = 8137  # 0: any free one
+    base_path: str = "/"  # path the server is mounted under, where a proxy passes it on
     token_file: str = ""  # file of the access token; empty: access-token in the data folder
     cert: str = ""  # certificate chain (PEM); with `key`: serve HTTPS
     key: str = ""  # its private key (PEM)

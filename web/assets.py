@@ -25,10 +25,11 @@ class Asset(NamedTuple):
 
 
 class Assets:
-    """The files of web/static by their path. `script` and `styles`: URLs of the entry, relative."""
+    """The page's files by their path. `script` and `styles`: URLs of the entry, relative."""
 
-    def __init__(self) -> None:
-        root = files("web") / "static"
+    def __init__(self, root: Traversable | None = None) -> None:
+        """`root`: the folder they are in; None: web/static, where they are built."""
+        root = files("web") / "static" if root is None else root
         self._files = dict(_walk(root, "")) if root.is_dir() else {}
         self.script, self.styles = self._entry()
 

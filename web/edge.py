@@ -11,6 +11,7 @@ from app.config import Settings
 from app.lifetime import Services
 from web.admission import Admission
 from web.guard import LOCAL_NAMES
+from web.mount import root_of
 from web.server import create_app
 from web.transport import ListenError, Transport, listen
 
@@ -45,7 +46,8 @@ class WebEdge:
         port = self._sockets[0].getsockname()[1]
         admission = None
         if self._token is not None:
-            admission = Admission(self._token, port=port, secure=self._tls is not None, base="/")
+            base = f"{root_of(services.settings.base_path)}/"
+            admission = Admission(self._token, port=port, secure=self._tls is not None, base=base)
         app = create_app(services, admission=admission)
         transport = Transport(app, self._sockets, tls=self._tls)
         await transport.serve(services.drain, task_status=task_status)

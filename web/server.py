@@ -6,6 +6,7 @@ from app.lifetime import Services
 from web.admission import Admission
 from web.assets import Assets
 from web.guard import Guard
+from web.mount import Mounted
 from web.replies import answer_errors
 from web.routes import (
     attachments,
@@ -48,19 +49,22 @@ HEADERS = {
 BODY_SECONDS = 30
 
 
-def create_app(services: Services, *, base: str = "/", admission: Admission | None = None) -> App:
-    """The ASGI application of one process.
+def create_app(
+    services: Services, *, admission: Admission | None = None, assets: Assets | None = None
+) -> App:
+    """The ASGI application of one process. It may be mounted in another one, by its `root_path`.
 
     Args:
-        base: the path it is mounted under, as browsers see it; begins and ends with "/".
         admission: who is let in; None: everybody who can reach us, which is this machine.
+        assets: the page; None: as it was built.
     """
     app = App("web", template_folder="templates", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = services.settings.max_body
     app.config["BODY_TIMEOUT"] = BODY_SECONDS
     # Under a token any name may lead here: it, not the name, keeps other sites out.
     guard = Guard([services.settings.host], any_host=admission is not None)
-    assets = Assets()
+    base = services.settings.base_path
+    app.asgi_app = Mounted(app.asgi_app, base)  # type: ignore[method-assign]
     app.url_map.merge_slashes = False  # a redirect would not know where we are mounted
     answer_errors(app)
 
@@ -100,7 +104,7 @@ def create_app(services: Services, *, base: str = "/", admission: Admission | No
         attachments.blueprint(services),
         models.blueprint(services),
         health.blueprint(services),
-        pages.blueprint(services, assets, base, admission),
+        pages.blueprint(services, assets or Assets(), base, admission),
         sign_in.blueprint(services, admission),
     ):
         app.register_blueprint(blueprint)

@@ -364,6 +364,16 @@ async def refused(exchange: Exchange) -> bytes:
 
 
 @asynccontextmanager
+async def connected(inside: World, port: int) -> AsyncGenerator[Wire, None]:
+    """Clients of a server that is there already."""
+    wire = Wire(inside, port)
+    try:
+        yield wire
+    finally:
+        await wire.close()
+
+
+@asynccontextmanager
 async def wired(path: Path, *models: Any, **options: Any) -> AsyncGenerator[Wire, None]:
     """A server in front of a `world` (see there), shut down on leaving like a real one."""
     options = {"port": 0, "grace": 0.0, **options}
@@ -371,12 +381,9 @@ async def wired(path: Path, *models: Any, **options: Any) -> AsyncGenerator[Wire
         edge = WebEdge()
         edge.bind(inside.services.settings)
         urls: list[str] = await nursery.start(edge.serve, inside.services)
-        wire = Wire(inside, int(urls[0].rpartition(":")[2]))
-        try:
+        async with connected(inside, int(urls[0].rpartition(":")[2])) as wire:
             yield wire
-        finally:
-            await wire.close()
-            inside.services.shut_down()
+        inside.services.shut_down()
 
 
 class Voice:

@@ -1,6 +1,7 @@
 """The page and its files."""
 
 from importlib.metadata import version
+from urllib.parse import quote
 
 from quart import Blueprint, Response, render_template, request
 
@@ -8,12 +9,20 @@ from app.errors import NotFoundError
 from app.lifetime import Services
 from web.admission import Admission
 from web.assets import Assets
+from web.mount import root_of
 
 
 def blueprint(
     services: Services, assets: Assets, base: str, admission: Admission | None
 ) -> Blueprint:
     routes = Blueprint("pages", __name__)
+
+    if root := root_of(base):
+
+        @routes.get(root)
+        async def slash() -> Response:
+            # Relative addresses need it; relative itself, for whatever lies before the prefix.
+            return Response(b"", 308, {"Location": f"{root.rpartition('/')[2]}/"})
 
     def admitted() -> bool:
         now = services.clock.now_ms()
@@ -28,11 +37,11 @@ def blueprint(
         token = request.args.get("token")
         if admission is not None and token is not None:
             # The cookie instead of the token, and a page whose address does not show it.
-            reply = Response(b"", 303, {"Location": f"{base}{request.path.lstrip('/')}"})
+            reply = Response(b"", 303, {"Location": f"./{quote(thread)}"})
             return admission.exchange(token, reply, services.clock.now_ms())
         html = await render_template(
             "chat.html",
-            base=base,
+            base="../" if thread else "./",
             script=assets.script,
             styles=assets.styles,
             version=version("unbroken"),
@@ -47,7 +56,7 @@ def blueprint(
         if asset is None:
             raise NotFoundError("No such file", code="NOT_FOUND")
         headers = {"ETag": f'"{asset.etag}"', "Cache-Control": asset.cache}
-        if asset.etag in request.headers.get("If-None-Match", ""):
+        if request.if_none_match.contains_weak(asset.etag):
             return Response(b"", 304, headers)
         return Response(asset.body, headers=headers, content_type=asset.content_type)
 

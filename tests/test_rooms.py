@@ -22,8 +22,15 @@ ROOMS = ("app", "store", "web")
 COMPOSITION = ("app/__main__.py", "app/cli.py")
 
 # Where a task may be started (docs/decisions/0002): the lifetime, the turns, a step's tool calls,
-# the server's own connections.
-NURSERIES = ("app/lifetime.py", "app/turns/service.py", "app/turns/calls.py", "web/transport/*.py")
+# the farewells to providers (nobody waits for them, so no turn can own them), the server's own
+# connections.
+NURSERIES = (
+    "app/lifetime.py",
+    "app/turns/service.py",
+    "app/turns/calls.py",
+    "app/models/http.py",
+    "web/transport/*.py",
+)
 
 # Where any error may be caught, since each of these records it or hands it to whoever waits: the
 # turns' supervisor, the writer's thread, the server's connections.

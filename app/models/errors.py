@@ -11,11 +11,19 @@ class ModelError(AppError):
         code: one of the MODEL_*, CONTEXT_TOO_LONG, CONTENT_FILTERED codes of web/PROTOCOL.md.
         retryable: the same request may succeed if it is made again (S3).
         retry_after: seconds the provider asked to wait; None where it said nothing.
+        status: the HTTP status it is made of; None where it was something else.
     """
 
     def __init__(
-        self, text: str, *, code: str, retryable: bool, retry_after: float | None = None
+        self,
+        text: str,
+        *,
+        code: str,
+        retryable: bool,
+        retry_after: float | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(text, code=code)
         self.retryable = retryable
         self.retry_after = retry_after
+        self.status = status

@@ -136,6 +136,7 @@ def from_status(
         code=verdict.code,
         retryable=retryable,
         retry_after=retry_after(headers, now),
+        status=status,
     )
 
 

@@ -8,7 +8,7 @@ bounds on what comes after the answer is complete, and on connecting.
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,6 +28,9 @@ TRAILER_SECONDS = 2.0
 # After the reader wants no more: time for the end of the body, so that the connection is reused.
 END_SECONDS = 0.1
 ERROR_BODY_SECONDS = 5.0
+# What telling a provider that nobody listens any more may take. Nobody waits for it but the end of
+# the program.
+FAREWELL_SECONDS = 5.0
 ERROR_BODY_BYTES = 64 * 1024
 JSON_BODY_BYTES = 4 * 1024 * 1024
 # Idle connections are worth a TLS handshake; proxies commonly drop them after 60 s.
@@ -74,7 +77,10 @@ class Http:
     Made and closed by `open_http`. Loopback addresses are never asked through a proxy.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, farewells: trio.Nursery) -> None:
+        self._farewells = farewells
+        # Set when the program ends: no farewell begins any more.
+        self._leaving = False
         # Made when first needed: loading the certificates takes 50 ms, a local model needs none.
         self._clients: dict[str, httpx2.AsyncClient] = {}
         self._making = trio.Lock()
@@ -104,20 +110,49 @@ class Http:
     async def get_json(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
         """The JSON document at `url`. The caller has a deadline. Raises ModelError."""
         call = Call(url, {"accept": "application/json", **(headers or {})}, method="GET")
+        return await self.ask(call)
+
+    async def ask(self, call: Call, *, limit: int = JSON_BODY_BYTES) -> Any:
+        """The JSON that answers a request; None where the answer is empty.
+
+        The caller has a deadline. Raises ModelError, with its `status` where it was one; also for
+        an answer of more than `limit` bytes.
+        """
         with _translated(call, "MODEL_UNREACHABLE", "could not be reached"):
             response = await self._send(call)
             try:
                 if not response.is_success:
                     raise await self._refusal(call, response)
-                body = await _read(response, JSON_BODY_BYTES)
+                body = await _read(response, limit)
             finally:
                 with trio.move_on_after(CLOSE_SECONDS, shield=True):
                     await response.aclose()
         try:
-            return msgspec.json.decode(body)
+            return msgspec.json.decode(body) if body else None
         except (msgspec.DecodeError, UnicodeDecodeError):
             text = f"{call.who} did not answer with JSON."
             raise ModelError(text, code="MODEL_PROTOCOL", retryable=False) from None
+
+    def farewell(self, call: Call) -> None:
+        """Make a request whose answer nobody waits for: that a response is not wanted any more.
+
+        It returns at once, so it can be called where a cancellation passes (C2). The request goes
+        on beside, for FAREWELL_SECONDS at most, also while the program ends; whether it succeeds is
+        not told.
+        """
+        if not self._leaving:
+            self._farewells.start_soon(self._say_farewell, call, name=f"farewell to {call.who}")
+
+    def stop_farewells(self) -> None:
+        """The program ends: no other begins."""
+        self._leaving = True
+
+    async def _say_farewell(self, call: Call) -> None:
+        with trio.move_on_after(FAREWELL_SECONDS, shield=True):
+            try:
+                await self.ask(call)
+            except ModelError:
+                pass  # the provider goes on by itself then; the turn has its outcome already
 
     async def _send(self, call: Call) -> httpx2.Response:
         client = await self._client(httpx2.URL(call.url))
@@ -159,11 +194,19 @@ class Http:
 
 @asynccontextmanager
 async def open_http() -> AsyncIterator[Http]:
-    """The pools for the life of the program; leaving closes what is still connected."""
-    http = Http()
+    """The pools for the life of the program.
+
+    Leaving waits for the farewells, FAREWELL_SECONDS at most, and closes what is still connected.
+    """
+    stack = AsyncExitStack()
+    http = Http(await stack.enter_async_context(trio.open_nursery()))
     try:
         yield http
     finally:
+        http.stop_farewells()
+        # Not by `async with`: the nursery would wrap what is raised in a group of exceptions,
+        # though no farewell ever raises.
+        await stack.aclose()
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await http.aclose()
 

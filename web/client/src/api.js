@@ -19,6 +19,11 @@ export class ApiError extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 
+  /** The caller has to sign in; the same request succeeds then. */
+  get signedOut() {
+    return this.status === 401;
+  }
+
   /** The same request may succeed later; for idempotent ones. */
   get passing() {
     return this.status === 0 || this.status === 408 || this.status === 425 || this.status === 429 || this.status >= 500;
@@ -31,8 +36,9 @@ export class ApiError extends Error {
  * @param {object} options
  * @param {string} options.base address the paths of web/PROTOCOL.md are relative to; ends with "/"
  * @param {typeof globalThis.fetch} [options.fetch]
+ * @param {() => void} [options.signedOut] told when an answer says that the caller is not known (any more)
  */
-export function createApi({ base, fetch = globalThis.fetch.bind(globalThis) }) {
+export function createApi({ base, fetch = globalThis.fetch.bind(globalThis), signedOut }) {
   /**
    * @param {string} method @param {string} path
    * @param {{body?: unknown, headers?: Record<string, string>, signal?: AbortSignal}} [options]
@@ -54,6 +60,7 @@ export function createApi({ base, fetch = globalThis.fetch.bind(globalThis) }) {
       signal?.throwIfAborted();
       throw new ApiError(0, 'NETWORK', String(error));
     }
+    if (response.status === 401) signedOut?.();
     if (!response.ok) throw await refusal(response);
     return response;
   }
@@ -107,6 +114,9 @@ export function createApi({ base, fetch = globalThis.fetch.bind(globalThis) }) {
 
     /** Idempotent; also before the message arrived. @param {string} thread @param {string} message @param {AbortSignal} [signal] */
     stopMessage: (thread, message, signal) => json('DELETE', `api/threads/${thread}/turns/${message}`, { signal }),
+
+    /** @param {string} token the access token, or the link that holds it */
+    signIn: (token) => json('POST', 'api/sign-in', { body: { token } }),
 
     /**
      * The stream after a cursor, as server-sent events. The caller limits the wait and reads the body.

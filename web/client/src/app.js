@@ -26,7 +26,8 @@ const WAKE_JOIN_MS = 1_000;
 export function createApp(window) {
   const { document, history, location } = window;
   const base = document.baseURI;
-  const api = createApi({ base });
+  const signedOut = signal(false);
+  const api = createApi({ base, signedOut: () => { signedOut.value = true; } });
   const drafts = createDrafts(base, storageOf(window));
   const retrier = createRetrier();
   const threads = createThreadList(api, retrier);
@@ -79,6 +80,11 @@ export function createApp(window) {
     threads.refresh();
   }
 
+  function tryNow() {
+    current.value.wake('manual');
+    retrier.wake();
+  }
+
   const stopListening = listenForWaking(window, {
     wake,
     hidden: () => current.value.hidden(),
@@ -89,7 +95,7 @@ export function createApp(window) {
   threads.refresh();
 
   return {
-    threads, online, current, retrier,
+    threads, online, current, signedOut,
     currentId: computed(() => current.value.id),
 
     /** @param {string|null} id null: a new thread */
@@ -108,9 +114,13 @@ export function createApp(window) {
     },
 
     /** "Try now". */
-    wake() {
-      current.value.wake('manual');
-      retrier.wake();
+    wake: tryNow,
+
+    /** Everything goes on where it was. Raises ApiError. @param {string} token */
+    async signIn(token) {
+      await api.signIn(token);
+      signedOut.value = false;
+      tryNow();
     },
 
     close() {

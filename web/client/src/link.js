@@ -91,12 +91,14 @@ export function createLink(api, hooks) {
   async function follow(generation, { stream, seq }, signal) {
     try {
       const response = await api.follow({ stream, seq }, signal);
-      const type = response.headers.get('Content-Type') ?? '';
-      if (response.status !== 204) {
-        if (!type.startsWith('text/event-stream')) throw new ApiError(0, 'NOT_OURS', '');
-        tell({ type: 'opened', generation });
-        if (response.body) await read(response.body, generation, signal);
+      if (response.status === 204) {
+        tell({ type: 'nothing', generation });
+        return;
       }
+      const type = response.headers.get('Content-Type') ?? '';
+      if (!type.startsWith('text/event-stream')) throw new ApiError(0, 'NOT_OURS', '');
+      tell({ type: 'opened', generation });
+      if (response.body) await read(response.body, generation, signal);
       tell({ type: 'closed', generation });
     } catch (error) {
       fail(generation, error, signal);

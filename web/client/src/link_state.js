@@ -41,6 +41,12 @@ export const HIDDEN_GRACE_MS = 20_000;
 /** Wake signals within this time are the same waking. */
 const WAKE_JOIN_MS = 1_000;
 
+/** A response that ends so soon, without one event, was empty. */
+const EMPTY_WITHIN_MS = 1_000;
+
+/** Of so many empty answers one is followed by loading the thread, to see whether anything runs. */
+const LOAD_EACH = 5;
+
 /** Signals after which a connection may be dead though it looks young: a fetch that was frozen never
  * says another word, and a new network keeps no old connection. */
 const HARD_WAKES = new Set(['resume', 'pageshow', 'online']);
@@ -81,6 +87,7 @@ const SEEN_WAKES = new Set(['visible', 'focus', 'pageshow', 'manual']);
  * | {type: 'bytes', generation: number}
  * | {type: 'frame', generation: number, id: string|null, event: Event|null}
  * | {type: 'closed', generation: number}
+ * | {type: 'nothing', generation: number}
  * | {type: 'failed', generation: number, code: string}
  * | {type: 'refused', generation: number, status: number, code: string, retryAfterMs?: number}
  * | {type: 'tick'}
@@ -126,6 +133,7 @@ export function step(state, event) {
     case 'bytes': return state.phase === 'open' ? stay({ ...state, heardAt: event.now }) : stay(state);
     case 'frame': return state.phase === 'open' ? onFrame(state, event) : stay(state);
     case 'closed': return busy(state) ? onClosed(state, event) : stay(state);
+    case 'nothing': return busy(state) ? onNothing(state, event) : stay(state);
     case 'failed': return busy(state) ? drop({ ...state, error: event.code }, event) : stay(state);
     case 'refused': return busy(state) ? onRefused(state, event) : stay(state);
     case 'tick': return onTick(state, event);
@@ -309,13 +317,19 @@ function finish(state, event, cursor, now) {
 
 /** @param {LinkState} state @param {LinkEvent & {type: 'closed'}} event @returns {Step} */
 function onClosed(state, { now, random }) {
-  const empty = state.phase === 'connecting' || (state.frames === 0 && now - state.since < WAKE_JOIN_MS);
+  const empty = state.frames === 0 && now - state.since < EMPTY_WITHIN_MS;
   if (!empty) return drop({ ...state, error: 'CLOSED' }, { now, random });
   const empties = state.empties + 1;
-  // Now and then the thread is asked whether there is anything to follow.
-  const next = { ...state, empties, attempt: state.attempt + 1, error: 'EMPTY',
-    next: /** @type {'load'|'connect'} */ (empties % 3 === 2 ? 'load' : 'connect') };
-  return wait(next, now, emptyBackoffMs(empties, random));
+  const next = { ...state, empties, attempt: state.attempt + 1, error: 'EMPTY' };
+  return wait({ ...next, next: empties % LOAD_EACH === 2 ? 'load' : 'connect' }, now, emptyBackoffMs(empties, random));
+}
+
+/** 204: nothing is to come any more. The thread knows better what became of the turn; asked now and then. @param {LinkState} state @param {LinkEvent & {type: 'nothing'}} event @returns {Step} */
+function onNothing(state, { now, random }) {
+  const empties = state.empties + 1;
+  const next = { ...state, empties, attempt: state.attempt + 1, error: 'NOTHING' };
+  if (empties === 1) return begin(next, 'load', now);
+  return wait({ ...next, next: empties % LOAD_EACH === 0 ? 'load' : 'connect' }, now, emptyBackoffMs(empties, random));
 }
 
 /** @param {LinkState} state @param {LinkEvent & {type: 'refused'}} event @returns {Step} */

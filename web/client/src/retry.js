@@ -10,7 +10,7 @@ export function createRetrier() {
   /** @type {Set<() => void>} ends one wait each */
   const waits = new Set();
 
-  /** @param {number} ms @param {AbortSignal} signal */
+  /** @param {number|null} ms null: until it is woken @param {AbortSignal} signal */
   function pause(ms, signal) {
     return new Promise((resolve) => {
       const end = () => {
@@ -19,7 +19,7 @@ export function createRetrier() {
         signal.removeEventListener('abort', end);
         resolve(undefined);
       };
-      const timer = setTimeout(end, ms);
+      const timer = ms === null ? undefined : setTimeout(end, ms);
       waits.add(end);
       signal.addEventListener('abort', end);
     });
@@ -39,15 +39,16 @@ export function createRetrier() {
           return await attempt();
         } catch (error) {
           signal.throwIfAborted();
-          if (!(error instanceof ApiError) || !error.passing) throw error;
+          if (!(error instanceof ApiError) || !(error.passing || error.signedOut)) throw error;
           failed?.(error);
-          await pause(backoffMs(failures, Math.random(), error.retryAfterMs), signal);
+          // Signing in wakes it; asking again before would be refused again.
+          await pause(error.signedOut ? null : backoffMs(failures, Math.random(), error.retryAfterMs), signal);
           signal.throwIfAborted();
         }
       }
     },
 
-    /** The page is awake, or online again: try at once. */
+    /** The page is awake, online again or signed in: try at once. */
     wake() {
       for (const end of [...waits]) end();
     },

@@ -50,6 +50,11 @@ export const TEXT = {
   blocked: 'You may not read this chat',
   tryNow: 'Try now',
 
+  signIn: 'Sign in',
+  signInNote: 'Paste the link that the server printed when it started, or the token in it. What was running goes on, nothing is lost.',
+  signInLabel: 'Link or token',
+  signInWrong: 'That is not the token of this server.',
+
   reasoning: 'Thought',
   reasoningRunning: 'Thinking',
   toolInput: 'Input',
@@ -106,6 +111,7 @@ export const TEXT = {
     BODY_TOO_LARGE: 'The message is too long.',
     MESSAGE_CONFLICT: 'Its id was used for another message.',
     TURN_RUNNING: 'An answer is running.',
+    SIGN_IN_REQUIRED: 'You are signed out.',
     HTTP: 'The server did not accept it.',
     INTERNAL: 'Something went wrong.',
   },

@@ -351,7 +351,7 @@ describe('P04 nothing to follow', () => {
       for (const end = link.now + 30_000; link.now < end;) {
         if (link.state.phase === 'connecting') {
           if (opens) link.send({ type: 'opened' });
-          link.send({ type: 'closed' });
+          link.send({ type: opens ? 'closed' : 'nothing' });
         } else if (link.state.phase === 'loading') {
           link.send({ type: 'loaded', target: { stream: 's1', seq: 0 } });
         } else {
@@ -362,6 +362,17 @@ describe('P04 nothing to follow', () => {
       expect(link.count('connect')).toBeGreaterThan(3);
     }
     expect(emptyBackoffMs(50, 0)).toBe(10_000);
+  });
+
+  test('P04 L4 after 204 the thread is asked at once what became of the turn', () => {
+    const link = new Driver();
+    link.follow();
+    link.send({ type: 'nothing' });
+    expect(link.state.phase).toBe('loading');
+    link.send({ type: 'loaded', target: null });
+    expect(link.state.phase).toBe('idle');
+    link.pass(3_600_000);
+    expect(link.count('connect')).toBe(1);
   });
 
   test('F5 without permission it stops until a person acts', () => {

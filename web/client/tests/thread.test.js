@@ -340,6 +340,30 @@ describe('F1 F3 following', () => {
   });
 });
 
+test('F5 signed out in the middle: reading and sending wait, and go on where they were', async () => {
+  const server = new FakeServer();
+  const { thread, retrier, state } = await running(server);
+  server.append(newest(server), delta('a'));
+  await settle(20);
+  server.fault = () => refusal(401, 'SIGN_IN_REQUIRED');
+  server.cut();
+  thread.send('two');
+  await settle(5_000);
+  const asked = server.requests.length;
+  await settle(300_000);
+  expect(server.requests.length).toBe(asked);
+  expect(state().outbox[0]).toMatchObject({ text: 'two', refused: false });
+  server.fault = null;
+  server.append([...server.streams.keys()][0], delta('b'));
+  Object.assign([...server.streams.values()][0].turn, { parts: [{ type: 'text', id: 'p', text: 'ab', state: 'streaming' }], seq: 5 });
+  thread.wake('manual');
+  retrier.wake();
+  await settle(50);
+  expect(state().outbox).toEqual([]);
+  expect(plainText(state().live.fold)).toBe('ab');
+  expect(server.readerCount).toBe(1);
+});
+
 describe('C1 stopping', () => {
   test('C1 P17 a running answer is stopped by its stream, also after a reload', async () => {
     const server = new FakeServer();

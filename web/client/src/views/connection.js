@@ -10,7 +10,7 @@ import { TEXT } from '../text.js';
 export function ConnectionLine({ app }) {
   const thread = app.current.value;
   const { shown, waiting } = thread.connection.value;
-  const text = words(shown, app.online.value, thread.view.value.phase);
+  const text = app.signedOut.value ? null : words(shown, app.online.value, thread.view.value.phase);
   return h('div', { class: 'connection', role: 'status', 'data-testid': 'connection', 'data-state': app.online.value ? shown : 'offline' },
     text ? h('p', { class: shown === 'lost' || shown === 'blocked' ? 'bad' : '' },
       h('span', { class: 'pulse', 'aria-hidden': 'true' }), text,

@@ -8,6 +8,7 @@ import { Composer } from './composer.js';
 import { ConnectionLine } from './connection.js';
 import { Conversation } from './conversation.js';
 import { Icon } from './icons.js';
+import { SignIn } from './sign_in.js';
 import { ThreadList } from './thread_list.js';
 
 /** @import {App} from '../app.js' */
@@ -28,7 +29,8 @@ export function Page({ app }) {
           'aria-controls': 'side', 'data-testid': 'menu', onClick: () => setDrawer(!drawer) }, h(Icon, { name: 'menu' })),
         h(Title, { app })),
       h(Current, { app }),
-      h('div', { class: 'foot' }, h(ConnectionLine, { app }), h(Composer, { app }))));
+      h('div', { class: 'foot' }, h(ConnectionLine, { app }), h(Composer, { app }))),
+    app.signedOut.value ? h(SignIn, { app }) : null);
 }
 
 /** @param {{app: App}} props */

@@ -31,3 +31,11 @@ def sink() -> Recorder:
 
 def ask(text: str, **members: Any) -> ModelRequest:
     return ModelRequest([UserEntry([{"type": "text", "text": text}])], **members)
+
+
+async def closed_port() -> int:
+    """A port of this machine that nobody listens on."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port: int = listeners[0].socket.getsockname()[1]
+    await listeners[0].aclose()
+    return port

@@ -7,7 +7,7 @@ SSE wrong can be played as well as those that get it right.
 import json
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +88,8 @@ class Exchange:
     headers: dict[str, str]
     body: bytes
     connection: int
+    # When it arrived, by Trio's clock.
+    at: float = field(default_factory=trio.current_time)
     # Set when the client closed or reset the connection while the script was being played.
     closed: trio.Event = field(default_factory=trio.Event)
     bytes_sent: int = 0
@@ -100,10 +102,15 @@ class Exchange:
 class FakeProvider:
     """Plays one script a request, in the order of `play`; a request without a script fails the
     test by a 599.
+
+    `requests`: all of them. `asked`: without those that `aside` answered. `aside`: gives the script
+    for a request that is not what the test is about (a list of models, a cancel); None for others.
     """
 
     def __init__(self) -> None:
         self.requests: list[Exchange] = []
+        self.asked: list[Exchange] = []
+        self.aside: Callable[[Exchange], Iterable[Step] | None] = lambda _: None
         self.connections = 0
         self.url = ""
         self.ssl_context: Any = None
@@ -150,7 +157,10 @@ class FakeProvider:
                 self.requests.append(exchange)
                 self._arrived.set()
                 self._arrived = trio.Event()
-                script = self._scripts.pop(0) if self._scripts else reply(599, "no script")
+                script = self.aside(exchange)
+                if script is None:
+                    self.asked.append(exchange)
+                    script = self._scripts.pop(0) if self._scripts else reply(599, "no script")
                 if not await _play(script, stream, plain, exchange):
                     return
         except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -12,7 +12,7 @@ import trustme
 
 from app.models import Http, ModelError
 from app.models.chat_completions import ChatCompletions
-from tests.app.models.conftest import ask
+from tests.app.models.conftest import ask, closed_port
 from tests.app.models.fake_provider import (
     DONE,
     END,
@@ -60,13 +60,6 @@ async def test_refused(http: Http) -> None:
     error = await failure(model_at(f"http://127.0.0.1:{await closed_port()}/v1", http))
     assert (error.code, error.retryable) == ("MODEL_UNREACHABLE", True)
     assert error.text == "127.0.0.1 could not be reached: Connection refused."
-
-
-async def closed_port() -> int:
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port: int = listeners[0].socket.getsockname()[1]
-    await listeners[0].aclose()
-    return port
 
 
 class NoNames(trio.abc.HostnameResolver):

@@ -113,13 +113,20 @@ class Exchange:
         await trio.aclose_forcefully(self.stream)
 
     async def _next(self) -> Any:
-        while (event := self._http.next_event()) is h11.NEED_DATA:
+        data = b"at first"
+        while (event := self._event(data)) is h11.NEED_DATA:
             with trio.fail_after(WAIT_SECONDS):
                 data = await self.stream.receive_some(65536)
-            try:
-                self._http.receive_data(data)
-            except h11.RemoteProtocolError as error:
-                raise EOFError from error
+            self._http.receive_data(data)
+        return event
+
+    def _event(self, last: bytes) -> Any:
+        try:
+            event = self._http.next_event()
+        except h11.RemoteProtocolError:
+            if last:
+                raise
+            raise EOFError from None  # it ended in the middle
         if isinstance(event, h11.ConnectionClosed):
             raise EOFError
         return event

@@ -47,6 +47,10 @@ TOO_MANY_STEPS = Ending(
 )
 
 
+# The same request will fail again, whoever makes it and whenever. A key can be put right.
+_HOPELESS = {"CONTEXT_TOO_LONG", "CONTENT_FILTERED", "MODEL_REQUEST_REFUSED"}
+
+
 def finished(reason: ev.FinishReason) -> Ending:
     if reason == "length":
         return Ending(
@@ -66,7 +70,7 @@ def timed_out(minutes: float) -> Ending:
 def model_failed(error: ModelError, tries: int) -> Ending:
     """`tries`: requests made for the failed step; 1: none was repeated."""
     text = error.text if tries == 1 else f"{error.text} (asked {tries} times)"
-    return Ending("failed", error.code, text, True)
+    return Ending("failed", error.code, text, error.code not in _HOPELESS)
 
 
 def closing_events(fold: Fold, at: int) -> list[ev.Event]:

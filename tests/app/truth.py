@@ -93,15 +93,6 @@ def _check_tree(connection: Connection, thread: str) -> None:
             seen.add(row.id)
 
 
-def line(views: list[Any], leaf: str) -> list[str]:
-    """Ids of the branch that ends with `leaf`, oldest first, by the views of a snapshot."""
-    by_id = {view.id: view for view in views}
-    path = [leaf]
-    while (parent := by_id[path[-1]].parent) is not None:
-        path.append(parent)
-    return path[::-1]
-
-
 def outcome(view: Any) -> ev.Outcome:
     """The outcome of an answer in a snapshot."""
     return msgspec.json.decode(view.turn.outcome, type=ev.Outcome)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,28 @@ class ScriptedModel:
         self.requests.append(request)
         script = self.scripts[min(len(self.requests), len(self.scripts)) - 1]
         return await script(request, sink)
+
+    @property
+    def questions(self) -> list[str]:
+        """The message each request asked about."""
+        return [getattr(request.entries[-1], "text", "") for request in self.requests]
+
+
+class TimedModel(ScriptedModel):
+    """Notes when it is asked."""
+
+    def __init__(self, *scripts: Script) -> None:
+        super().__init__(*scripts)
+        self.times: list[float] = []
+
+    async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
+        self.times.append(trio.current_time())
+        return await super().respond(request, sink)
+
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds between one request and the next."""
+        return [later - before for before, later in pairwise(self.times)]
 
 
 def says(*pieces: str, every: float = 0.0) -> Script:
@@ -200,6 +223,17 @@ class World:
     async def answers(self, thread: str = "thread-01") -> list[MessageView]:
         """The same, the answers alone."""
         return [view for view in await self.messages(thread) if view.role == "assistant"]
+
+    async def line(self, thread: str = "thread-01") -> list[str]:
+        """Texts of the selected branch, oldest first: what the page shows."""
+        snapshot = await self.services.threads.snapshot(thread)
+        by_id = {view.id: view for view in snapshot.messages}
+        texts = []
+        at = snapshot.thread.leaf
+        while at is not None:
+            texts.append("".join(part.get("text", "") for part in by_id[at].parts))
+            at = by_id[at].parent
+        return texts[::-1]
 
     async def turns(self, thread: str = "thread-01") -> list[TurnRow]:
         """The turns of a thread as stored, in the order they were accepted."""

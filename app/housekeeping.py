@@ -1,10 +1,14 @@
 """What is thrown away: the events of turns that ended long ago (L8), and what nobody used."""
 
+import structlog
 import trio
 
 from app.clock import WallClock
 from store import attachments, segments, streams, turns
 from store.database import Connection, Database
+from store.errors import StoreError
+
+log = structlog.get_logger()
 
 EVERY_SECONDS = 60.0
 # In one transaction; more waits for the next one, so that no commit is held up for long.
@@ -22,11 +26,14 @@ class Housekeeping:
         self._retention = retention
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Works until cancelled."""
+        """Works until cancelled. While the store does not, all of it waits for the next round."""
         task_status.started()
         while True:
-            while await self.prune():
-                await trio.lowlevel.checkpoint()
+            try:
+                while await self.prune():
+                    await trio.lowlevel.checkpoint()
+            except StoreError as error:
+                log.warning("housekeeping is put off", error=str(error))
             await trio.sleep(EVERY_SECONDS)
 
     async def prune(self) -> bool:

@@ -73,7 +73,7 @@ class Journal:
             tail, number = await self._look_up(stream_id, name)
         else:
             number = tail.number
-        if tail is not None and seq > tail.durable:
+        if tail is not None and seq > tail.durable and seq > await self._last_seq(number):
             raise InvalidError("The cursor is beyond the end", code="CURSOR_INVALID")
         return Reader(self, number, name, seq, tail)
 
@@ -88,6 +88,11 @@ class Journal:
         if at is None or at.turn != row.turn:
             raise InvalidError("The cursor is of another turn", code="CURSOR_INVALID")
         return self._tails.get(name), at.number
+
+    async def _last_seq(self, number: int) -> int:
+        # The store can be ahead of a tail: that a commit is on record was not told yet, or another
+        # process took the stream over.
+        return await self.database.read(lambda c: segments.last_seq(c, number))
 
     def drain(self) -> None:
         """Shutdown has begun: every reader is told, at once, also the quiet ones."""
@@ -197,7 +202,11 @@ class Reader:
             return b""
         if row.successor is not None:
             await self._follow(row.successor)
-        elif row.ended_at is not None or self._tail is None:
+        elif row.ended_at is None and self._tail is None:
+            # Open, so somebody writes to it: we may have looked for its tail before it was made.
+            self._tail = self._journal.tail(self.name)
+            self._over = self._tail is None
+        else:
             self._over = True
         return b""
 

@@ -177,6 +177,7 @@ class Tail:
         self.lost = isinstance(error, StreamClosedError)
         if self.on_failure is not None:
             self.on_failure()
+        self.ring()  # readers of a stream that was taken over are led on
 
     # reading
 

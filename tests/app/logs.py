@@ -9,9 +9,11 @@ from app import events as ev
 from app.journal import Journal, Reader
 from app.message import Fold
 from app.tail import Tail
+from app.turns.recovery import frame
 from store import segments, streams, turns
 from store.database import Batch, Connection, Database, Job, open_database
 from store.errors import StoreUnavailableError
+from store.segments import Segment
 from tests.store.rows import NOW, add_stream
 
 HEARTBEAT_SECONDS = 8.0
@@ -52,25 +54,31 @@ class Logs:
         return self.database.job(write, durable=False, on_commit=lambda _: self.journal.close(tail))
 
     async def supersede(self, tail: Tail) -> Tail:
-        """Seal the stream and open its successor, as a recovery in this process would."""
-        successor = f"{tail.id}+"
-        tail.end(ev.Superseded(successor))
-        opened: list[Tail] = []
+        """Take the stream over as a recovery does: its writer learns of it by its next append."""
+        name = f"{tail.id}+"
 
-        def write(connection: Connection) -> int:
+        def take_over(connection: Connection) -> int:
             turn = streams.get(connection, tail.number).turn
-            number = streams.create(connection, successor, turn, NOW)
+            seq = segments.last_seq(connection, tail.number) + 1
+            number = streams.create(connection, name, turn, NOW)
+            seal = frame(tail.id, seq, ev.Superseded(name))
+            segments.append(connection, [Segment(tail.number, seq, 1, seal)])
             streams.close(connection, tail.number, NOW, number)
             turns.recover(connection, turn, number, counted=True)
             return number
 
         def committed(number: int) -> None:
-            self.journal.close(tail)
-            opened.append(self.journal.open(number, successor))
+            successor = self.journal.open(number, name)
+            successor.append(ev.Snapshot(tail.fold.parts()))
 
-        await self.database.job(write, durable=False, on_commit=committed).wait()
-        opened[0].append(ev.Snapshot(tail.fold.parts()))
-        return opened[0]
+        await self.database.job(take_over, durable=False, on_commit=committed).wait()
+        tail.append(ev.StartStep())
+        await self.commit()
+        assert tail.lost
+        self.journal.close(tail)
+        successor = self.journal.tail(name)
+        assert successor is not None
+        return successor
 
     async def stored(self, tail: Tail) -> bytes:
         """All frames of the stream, as the store has them."""
@@ -121,16 +129,16 @@ def split(frames: bytes) -> list[bytes]:
 def ids(frames: bytes) -> list[tuple[str, int]]:
     """Stream and seq of each frame. Frames without id are not expected."""
     found = []
-    for frame in split(frames):
-        head = frame[: frame.index(b"\n")]
-        assert head.startswith(b"id: "), frame
+    for one in split(frames):
+        head = one[: one.index(b"\n")]
+        assert head.startswith(b"id: "), one
         stream, _, seq = head.removeprefix(b"id: ").decode().rpartition(":")
         found.append((stream, int(seq)))
     return found
 
 
 def events(frames: bytes) -> list[Any]:
-    return [ev.decode(frame.partition(b"data: ")[2]) for frame in split(frames)]
+    return [ev.decode(one.partition(b"data: ")[2]) for one in split(frames)]
 
 
 def fold(frames: bytes) -> Fold:

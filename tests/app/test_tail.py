@@ -15,8 +15,6 @@ from store.errors import StoreUnavailableError, StreamClosedError
 from tests.app.logs import OUTCOME, events, failing, fold, ids, logs, split
 from tests.store.rows import NOW
 
-pytestmark = pytest.mark.usefixtures("autojump_clock")
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

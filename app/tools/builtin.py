@@ -26,8 +26,8 @@ class Wait:
     providers: frozenset[str] | None = frozenset({"demo"})
 
     async def run(self, arguments: Any) -> Any:
-        seconds = arguments.get("seconds") if isinstance(arguments, dict) else None
-        if not isinstance(seconds, int | float) or not 0 <= seconds <= WAIT_LIMIT_SECONDS:
+        seconds: Any = arguments.get("seconds") if isinstance(arguments, dict) else None
+        if type(seconds) not in (int, float) or not 0 <= seconds <= WAIT_LIMIT_SECONDS:
             raise ToolError(f"`seconds` must be a number from 0 to {WAIT_LIMIT_SECONDS:g}")
         await trio.sleep(seconds)
         return {"waited": seconds}

@@ -61,9 +61,7 @@ def _is_deep(value: Any) -> bool:
     level = [value]
     for _ in range(DEPTH_LIMIT):
         level = [one for container in level for one in _inside(container)]
-        if not level:
-            return False
-    return True
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def _inside(value: Any) -> list[Any]:

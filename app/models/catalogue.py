@@ -11,6 +11,7 @@ import trio
 
 from app.errors import NotFoundError
 from app.models.addresses import host_of, is_loopback
+from app.models.anthropic import Anthropic
 from app.models.bench import Bench
 from app.models.chat_completions import ChatCompletions, list_models
 from app.models.config import OPENAI_URL, Limits, ModelConfig, check, key_of, url_of
@@ -106,7 +107,7 @@ def _make(config: ModelConfig, env: Mapping[str, str], http: Http) -> Model:
     if config.kind == "bench":
         return Bench(name=config.name)
     key, missing = key_of(config, env)
-    return ChatCompletions(
+    return _ADAPTERS[config.kind](
         name=config.name,
         http=http,
         base_url=url_of(config),
@@ -115,6 +116,13 @@ def _make(config: ModelConfig, env: Mapping[str, str], http: Http) -> Model:
         missing=missing,
         options=config.options,
     )
+
+
+# Those that differ in nothing but the wire.
+_ADAPTERS: dict[str, type[ChatCompletions] | type[Anthropic]] = {
+    "chat_completions": ChatCompletions,
+    "anthropic": Anthropic,
+}
 
 
 # with nothing configured

@@ -12,6 +12,15 @@ from app.errors import InvalidError
 from app.models.addresses import is_url
 
 OPENAI_URL = "https://api.openai.com/v1"
+ANTHROPIC_URL = "https://api.anthropic.com"
+
+# Where a kind's provider is if `base_url` does not say, and the path that is not part of it.
+_DEFAULT_URLS = {
+    "chat_completions": (OPENAI_URL, "/chat/completions"),
+    "anthropic": (ANTHROPIC_URL, "/v1/messages"),
+}
+# Kinds whose servers are not asked for the model they have.
+_NAMED = ("anthropic",)
 
 Seconds = float | Literal["off"]
 
@@ -36,6 +45,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """One model as configured: `[models.NAME]` in unbroken.toml.
 
     Args:
+        base_url: "" means the kind's own provider.
         api_key_env: the environment variable that holds the key.
         api_key_file: a file that holds the key, readable by its owner alone.
         header_timeout, chunk_timeout, alive_timeout: see Limits; 0 or "off" means none.
@@ -43,8 +53,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     name: str
-    kind: Literal["chat_completions", "demo", "bench"] = "chat_completions"
-    base_url: str = OPENAI_URL
+    kind: Literal["chat_completions", "anthropic", "demo", "bench"] = "chat_completions"
+    base_url: str = ""
     model: str = ""
     api_key_env: str | None = None
     api_key_file: str | None = None
@@ -73,12 +83,18 @@ def check(configs: list[ModelConfig]) -> None:
             raise _invalid(config, "the name is there twice")
         if config.max_retries < 0:
             raise _invalid(config, "max_retries is below 0")
+        if config.kind in _NAMED and not config.model:
+            raise _invalid(config, f"the kind {config.kind} needs `model`")
         url_of(config)
 
 
 def url_of(config: ModelConfig) -> str:
-    url = config.base_url.rstrip("/").removesuffix("/chat/completions")
-    if not is_url(url):
+    """Where the provider is; "" where the kind has no address and none is given."""
+    default, path = _DEFAULT_URLS.get(config.kind, ("", ""))
+    url = (config.base_url or default).rstrip("/").removesuffix(path)
+    if config.kind == "anthropic":
+        url = url.removesuffix("/v1")  # as everybody else's address is written
+    if url and not is_url(url):
         raise _invalid(config, "base_url has to be http(s)://host:port/path without a password")
     return url
 

@@ -4,6 +4,7 @@ Append-only: what was said once is said in the same bytes in every later request
 provider has cached or signed stays valid.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -76,5 +77,10 @@ def declared(tools: Sequence[ToolSpec], called: Sequence[ToolCall]) -> list[Tool
     """
     if tools:
         return [*tools]
-    names = dict.fromkeys(call.name for call in called)
+    names = dict.fromkeys(tool_name(call.name) for call in called)
     return [ToolSpec(name, "Not available any more.", {"type": "object"}) for name in names]
+
+
+def tool_name(name: str) -> str:
+    """A name as every provider takes it back: models make up others."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "_"

@@ -1,0 +1,108 @@
+"""The adapter for Anthropic's Messages API, and for servers that speak it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from app.events import Usage
+from app.models import anthropic_request
+from app.models.addresses import host_of
+from app.models.anthropic_reader import MessageReader, ServerCalls
+from app.models.errors import ModelError
+from app.models.http import Call, Http
+from app.models.interface import Completion, ModelRequest, ProviderState, Sink
+
+VERSION = "2023-06-01"
+# A provider that runs its own tools pauses long answers; one that pauses more often than this never
+# comes to an end.
+MOST_PAUSES = 20
+# The host that is known to keep what it has read of a growing conversation when it is told to.
+CACHING_HOST = "api.anthropic.com"
+
+
+class Anthropic:
+    """Implements Model.
+
+    Args:
+        base_url: up to and without `/v1/messages`.
+        api_key: None where the server wants none.
+        missing: a sentence that says why there is no key though there should be; each request
+            fails with it.
+        options: members of the request body, over those made here; their `tools` are added.
+    """
+
+    provider = "anthropic"
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        http: Http,
+        base_url: str,
+        model: str,
+        api_key: str | None = None,
+        missing: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.model = model
+        self.base_url = base_url
+        self._http = http
+        self._api_key = api_key
+        self._missing = missing
+        caching = {"cache_control": {"type": "ephemeral"}}
+        self._options = {
+            **(caching if host_of(base_url) == CACHING_HOST else {}),
+            **(options or {}),
+        }
+
+    async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
+        """See Model. A response that the provider pauses is asked to go on."""
+        if self._missing:
+            raise ModelError(self._missing, code="MODEL_UNAUTHORIZED", retryable=False)
+        served = ServerCalls(sink)
+        content: list[dict[str, Any]] = []
+        usage: Usage | None = None
+        for _ in range(MOST_PAUSES):
+            call = self._call(request, content)
+            reader = MessageReader(sink, served, who=call.who, secrets=call.secrets)
+            await self._http.exchange(call, sink, reader)
+            reader.end()
+            content = [*content, *reader.content]
+            usage = _total(usage, reader.usage)
+            if reader.stop_reason != "pause_turn":
+                served.settle()
+                state = ProviderState(self.provider, self.model, content) if content else None
+                return Completion(reader.finish_reason, usage, state)
+        text = f"{call.who} paused the answer more than {MOST_PAUSES} times."
+        raise ModelError(text, code="MODEL_ERROR", retryable=False)
+
+    def _call(self, request: ModelRequest, paused: list[dict[str, Any]]) -> Call:
+        body = anthropic_request.body(
+            request,
+            provider=self.provider,
+            model=self.model,
+            options=self._options,
+            paused=paused,
+        )
+        return Call(
+            url=f"{self.base_url}/v1/messages",
+            headers={
+                "accept": "text/event-stream",
+                "content-type": "application/json",
+                **self._authorization(),
+            },
+            body=msgspec.json.encode(body),
+            secrets=(self._api_key,) if self._api_key else (),
+        )
+
+    def _authorization(self) -> dict[str, str]:
+        version = {"anthropic-version": VERSION}
+        return {**version, "x-api-key": self._api_key} if self._api_key else version
+
+
+def _total(first: Usage | None, second: Usage | None) -> Usage | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second

@@ -3,7 +3,7 @@
 from app.errors import InvalidError, NotFoundError
 from store import attachments
 from store.attachments import AttachmentRow as AttachmentRow
-from store.database import Database
+from store.database import Connection, Database
 
 # What each image type begins with; the name and the declared type are only claims.
 SIGNATURES = {
@@ -25,8 +25,12 @@ class Attachments:
         Raises InvalidError (ATTACHMENT_INVALID) for what is neither an image nor text.
         """
         row = AttachmentRow(id_, _name(name), media_type(data), len(data), data)
-        await self._database.write(lambda c: attachments.add(c, row, now))
-        return row
+
+        def write(connection: Connection) -> AttachmentRow:
+            attachments.add(connection, row, now)
+            return attachments.find(connection, [id_])[id_]
+
+        return await self._database.write(write)
 
     async def get(self, id_: str) -> AttachmentRow:
         """Raises NotFoundError (ATTACHMENT_NOT_FOUND)."""

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 import structlog
-from quart import Response, request
+import trio
+from quart import Response, current_app, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
 
 from app.access import UnauthorizedError
@@ -24,6 +25,10 @@ from web.transport import App
 T = TypeVar("T")
 
 log = structlog.get_logger()
+
+# A body that trickles in is given up: it has so long, and as much more as it takes at this rate.
+BODY_SECONDS = 30.0
+BODY_RATE = 10_000  # bytes a second
 
 # What a query may hold: no signs, exponents, or digits of other scripts.
 NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -52,14 +57,33 @@ def refusal(status: int, code: str, message: str, **headers: str) -> Response:
 async def read_body(kind: type[T]) -> T:
     """The request's JSON body as `kind`.
 
-    Raises InvalidError (BODY_INVALID) with what is wrong and where; AppError for one that is too
-    large or does not arrive in time, as werkzeug raises them.
+    Raises InvalidError (BODY_INVALID) with what is wrong and where, and as `read_bytes`.
     """
-    data = await request.get_data(cache=False)
+    data = await read_bytes(current_app.config["MAX_BODY"])
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidError(f"The body is not valid: {error}", code="BODY_INVALID") from None
+
+
+async def read_bytes(limit: int) -> bytes:
+    """The request's body, of `limit` bytes at most.
+
+    Raises RequestEntityTooLarge, RequestTimeout.
+    """
+    too_large = RequestEntityTooLarge(f"Too large: at most {limit} bytes are taken.")
+    if (request.content_length or 0) > limit:
+        raise too_large
+    data = bytearray()
+    with trio.move_on_after(BODY_SECONDS) as arriving:
+        async for piece in request.body:
+            data += piece
+            if len(data) > limit:
+                raise too_large
+            arriving.deadline += len(piece) / BODY_RATE
+    if arriving.cancelled_caught:
+        raise RequestTimeout("The body did not arrive in time.")
+    return bytes(data)
 
 
 def query_number(name: str, default: float, low: float, high: float) -> float:
@@ -101,11 +125,6 @@ def answer_errors(app: App) -> None:
     async def http_error(error: HTTPException) -> Response:
         status = error.code or 500
         message = error.description or error.name
-        if isinstance(error, RequestEntityTooLarge):
-            limit = app.config["MAX_CONTENT_LENGTH"]
-            message = f"The message is too large: at most {limit} bytes are taken."
-        elif isinstance(error, RequestTimeout):
-            message = "The body did not arrive in time."
         code = CODES.get(status, "INTERNAL" if status >= 500 else "BODY_INVALID")
         allow = {"Allow": ", ".join(sorted(getattr(error, "valid_methods", None) or []))}
         return refusal(status, code, message, **(allow if status == 405 else {}))

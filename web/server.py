@@ -45,8 +45,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-# A body that trickles in is given up after so long.
-BODY_SECONDS = 30
 
 
 def create_app(
@@ -59,11 +57,13 @@ def create_app(
         assets: the page; None: as it was built.
     """
     app = App("web", template_folder="templates", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = services.settings.max_body
-    app.config["BODY_TIMEOUT"] = BODY_SECONDS
+    settings = services.settings
+    app.config["MAX_BODY"] = settings.max_body
+    # Quart's limit bounds what is kept of a body nobody reads; each route has its own below it.
+    app.config["MAX_CONTENT_LENGTH"] = max(settings.max_body, settings.max_attachment)
     # Under a token any name may lead here: it, not the name, keeps other sites out.
-    guard = Guard([services.settings.host], any_host=admission is not None)
-    base = services.settings.base_path
+    guard = Guard([settings.host], any_host=admission is not None)
+    base = settings.base_path
     app.asgi_app = Mounted(app.asgi_app, base)  # type: ignore[method-assign]
     app.url_map.merge_slashes = False  # a redirect would not know where we are mounted
     answer_errors(app)

@@ -6,11 +6,11 @@ from typing import Any
 import h11
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.app.world import ScriptedModel as Scripted
 from tests.app.world import hangs, says
-from tests.web.wire import THREAD, Voice, Wire, assert_gapless, dumped, wired
+from tests.web.wire import THREAD, Exchange, Voice, Wire, assert_gapless, dumped, wired
 
 POST = f"/api/threads/{THREAD}/messages"
 
@@ -303,3 +303,29 @@ async def sent_whatever(wire: Wire, body: bytes) -> int:
         assert answer.code == "BODY_TOO_LARGE"
         nursery.cancel_scope.cancel()
     return answer.status
+
+
+async def test_a_body_may_be_slow_but_not_trickle(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    autojump_clock.autojump_threshold = 0.05
+    async with wired(tmp_path / "u.db", Scripted(says("a"))) as wire:
+        for size, every, status in ((1000, 8.0, 408), (50_000, 4.0, 202)):
+            body = dumped(wire.message("x" * 500_000))
+            exchange = await wire.connect()
+            await exchange.send(wire.head("POST", POST, {"Content-Length": str(len(body))}))
+
+            async def trickle(
+                exchange: Exchange = exchange,
+                body: bytes = body,
+                size: int = size,
+                every: float = every,
+            ) -> None:
+                for start in range(0, len(body), size):
+                    await exchange.send(h11.Data(data=body[start : start + size]))
+                    await trio.sleep(every)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trickle)
+                assert (await exchange.answer()).status == status
+                nursery.cancel_scope.cancel()

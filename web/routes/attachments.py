@@ -4,7 +4,7 @@ from quart import Blueprint, Response, request
 
 from app.attachments import AttachmentRow
 from app.lifetime import Services
-from web.replies import json_reply
+from web.replies import json_reply, read_bytes
 from web.routes.threads import checked
 
 
@@ -13,9 +13,7 @@ def blueprint(services: Services) -> Blueprint:
 
     @routes.put("/api/attachments/<attachment>")
     async def put(attachment: str) -> Response:
-        request.max_content_length = services.settings.max_attachment
-        data = await request.get_data(cache=False)
-        assert isinstance(data, bytes)
+        data = await read_bytes(services.settings.max_attachment)
         row = await services.attachments.put(
             checked(attachment, "attachment"),
             request.args.get("name", ""),

@@ -17,6 +17,7 @@ class Recorder:
     calls: dict[str, "Call"] = field(default_factory=dict)
     parts: list["Part"] = field(default_factory=list)
     checkpoints: list[bytes] = field(default_factory=list)
+    checkpoints: list[bytes] = field(default_factory=list)
     rooms: int = 0
 
     # what tests ask
@@ -101,6 +102,19 @@ class Recorder:
         self.checkpoints.append(data)
         self._put("checkpoint", data.decode())
 
+    def final_text(self, text: str) -> None:
+        self._put("final_text", text)
+
+    def tool_settled(self, call_id: str, output: Any, *, is_error: bool = False) -> None:
+        call = self.calls[call_id]
+        assert call.input_text is not None, "settled before its input was complete"
+        assert call.settled is None, "settled twice"
+        call.settled = (output, is_error)
+        self._put("tool_settled", call_id)
+
+    def checkpoint(self, data: bytes) -> None:
+        self.checkpoints.append(data)
+
     def progress(self) -> None:
         self._put("progress")
 
@@ -145,6 +159,8 @@ class Call:
     provider_id: str | None
     fragments: list[str] = field(default_factory=list)
     input_text: str | None = None
+    # Output and whether it is an error, where the provider ran it.
+    settled: tuple[Any, bool] | None = None
     settled: bool = False
     output: Any = None
     is_error: bool = False

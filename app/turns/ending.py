@@ -1,5 +1,7 @@
 """The terminal record: message, outcome and end of the stream are one transaction (O4)."""
 
+from dataclasses import dataclass
+
 import msgspec
 
 from app import events as ev
@@ -28,7 +30,30 @@ def record_end(
     turns.end(connection, number, stream, outcome.outcome, ev.encode(outcome), outcome.at)
     streams.close(connection, stream, outcome.at)
     messages.set_parts(connection, message, msgspec.json.encode(parts))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What was done beside the record: the thread's version, the turn that was started."""
+
+    version: int
+    following: TurnRow | None
+
+
+def follow_up(
+    connection: Connection,
+    thread: str,
+    message: str,
+    parts: list[Part],
+    now: int,
+    *,
+    timeout_ms: int | None,
+    promoting: bool,
+) -> Ended:
+    """The bookkeeping of an end; `promoting`: the next in the queue is started."""
     search.put(connection, message, text_of(parts))
+    following = promote(connection, thread, now, timeout_ms) if promoting else None
+    return Ended(threads.touch(connection, thread, now) or 0, following)
 
 
 def promote(

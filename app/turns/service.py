@@ -10,17 +10,16 @@ from app.clock import WallClock
 from app.errors import NotFoundError, UnavailableError
 from app.feed import Change, Feed, ThreadState
 from app.journal import Journal
-from app.message import Fold
 from app.models.catalogue import Catalogue
 from app.tools.registry import Toolbox
 from app.turns import outcomes
-from app.turns.ending import promote
-from app.turns.intake import Accepted, Submission, accept
+from app.turns.ending import Ended, promote
+from app.turns.intake import WAITING, Accepted, Submission, accept
 from app.turns.outcomes import Ending
 from app.turns.recovery import Recovered, recover
 from app.turns.state import State
 from app.turns.steps import tool_results
-from app.turns.supervisor import Ended, Supervisor, TurnLimits
+from app.turns.supervisor import Supervisor, TurnLimits
 from app.turns.turn import LiveTurn
 from store import streams, turns
 from store.database import Connection
@@ -141,7 +140,7 @@ class TurnService:
         elif live.state is State.RUNNING:
             self._launch(live)
         else:
-            live.tail.append(ev.Status("queued", "Waiting for the answer before."))
+            live.tail.append(WAITING)
         if running := self._open.get(accepted.interrupted or ""):
             running.stop(outcomes.REPLACED)
         self._publish(live.thread, accepted.version)
@@ -178,7 +177,7 @@ class TurnService:
         idle, self._idle = self._idle, trio.Event()
         idle.set()
         if ended is None:
-            return  # the turn, and its thread, are another process' business
+            return  # its thread is another process' business, or that of the next start
         if ended.following is not None:
             self._promoted(ended.following)
         self._publish(live.thread, ended.version)
@@ -264,7 +263,8 @@ class TurnService:
         if recovered is None:
             return
         live = self._adopt(recovered.row, recovered.life)
-        live.tail.append(*recovered.first)
+        live.tail.begin(*recovered.first)
+        live.records = list(recovered.records)
         if recovered.ending is not None:
             await self._supervisor.end(live, recovered.ending)
         elif live.state is State.RUNNING:
@@ -272,12 +272,8 @@ class TurnService:
         log.info("a turn was recovered", turn=row.id, state=row.state, life=live.life)
 
     def _resume(self, live: LiveTurn, recovered: Recovered) -> None:
-        fold = Fold()
-        for event in recovered.first:
-            fold.apply(event)
-        live.records = list(recovered.records)
         live.checkpoint = recovered.checkpoint
-        live.results = tool_results(fold.parts())
+        live.results = tool_results(live.tail.fold.parts())
         self._start(self._supervisor.carry, live)
 
     async def _promote(self, thread: str) -> None:

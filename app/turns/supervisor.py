@@ -4,7 +4,6 @@ A fault of a turn is recorded here and never reaches the nursery, so it cannot t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 import structlog
@@ -14,22 +13,22 @@ from app import events as ev
 from app.clock import WallClock
 from app.errors import AppError
 from app.journal import Journal
+from app.message import Part
 from app.models.catalogue import Catalogue
 from app.models.interface import Entry
 from app.tools.registry import Toolbox
 from app.turns import outcomes
 from app.turns.attempt import Attempts
 from app.turns.calls import Calls
-from app.turns.ending import promote, record_end
+from app.turns.ending import Ended, follow_up, record_end
 from app.turns.outcomes import Ending
 from app.turns.sink import PartIds
 from app.turns.state import State
 from app.turns.steps import attached, history
 from app.turns.turn import LiveTurn, Run
-from store import attachments, messages, threads, turns
+from store import attachments, messages, turns
 from store.database import Connection, Job
 from store.errors import StoreError
-from store.turns import TurnRow
 
 log = structlog.get_logger()
 
@@ -50,14 +49,6 @@ class TurnLimits(msgspec.Struct, frozen=True):
         return None if self.turn is None else round(self.turn * 1000)
 
 
-@dataclass(frozen=True)
-class Ended:
-    """What the terminal transaction did besides: the thread's version, the turn it started."""
-
-    version: int
-    following: TurnRow | None
-
-
 class Supervisor:
     """Carries one turn from its start to its terminal record."""
 
@@ -70,8 +61,11 @@ class Supervisor:
         limits: TurnLimits,
         on_ended: Callable[[LiveTurn, Ended | None], None],
     ) -> None:
-        """`on_ended` is called as soon as the terminal record is on record, or, with None, when
-        the turn was lost to another process; must not raise."""
+        """`on_ended` is called as soon as the terminal record is on record; must not raise.
+
+        It gets None where nothing else was done: the turn was lost to another process, or the
+        bookkeeping failed.
+        """
         self.limits = limits
         self.promoting = True  # cleared when the server shuts down: the queue waits for the next
         self._journal = journal
@@ -91,11 +85,11 @@ class Supervisor:
         while not live.tail.lost:
             try:
                 await self._end_job(live, ending).wait()
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001 - nor may a fault of ours end other turns
                 if live.tail.lost:
                     break
                 log.error("the end of a turn cannot be stored", turn=live.id, error=str(error))
-                ending = outcomes.STORE_FAILED
+                ending = _failure(live, error)
                 live.tail.repair()
                 live.tail.tell_broken(ending.event(self._clock.now_ms(), None))
                 await trio.sleep(SETTLE_SECONDS)
@@ -148,31 +142,48 @@ class Supervisor:
 
         return await run.until_ended(await database.read(read))
 
-    def _end_job(self, live: LiveTurn, ending: Ending) -> Job[Ended]:
-        """Events and bookkeeping of the end, handed over in one tick: one transaction."""
-        now = self._clock.now_ms()
-        fold = live.tail.preview()
-        closing = outcomes.closing_events(fold, now)
-        outcome = ending.event(now, fold.usage)
-        last: list[ev.Event] = [*closing, outcome]
-        for event in last:
-            fold.apply(event)
-        parts = fold.parts()
-        live.tail.end(*last)
+    def _end_job(self, live: LiveTurn, ending: Ending) -> Job[Ended | None]:
+        """Events and record of the end, handed over in one tick: one transaction."""
+        outcome, parts = self._last_words(live, ending)
         promoting, timeout_ms = self.promoting, self.limits.turn_ms
 
-        def write(connection: Connection) -> Ended:
+        def write(connection: Connection) -> Ended | None:
             record_end(connection, live.number, live.tail.number, outcome, live.id, parts)
-            following = promote(connection, live.thread, now, timeout_ms) if promoting else None
-            return Ended(threads.touch(connection, live.thread, now) or 0, following)
+            try:
+                with connection.begin_nested():
+                    return follow_up(
+                        connection,
+                        live.thread,
+                        live.id,
+                        parts,
+                        outcome.at,
+                        timeout_ms=timeout_ms,
+                        promoting=promoting,
+                    )
+            except Exception as error:  # it cannot take the record with it (O4)
+                log.error("the bookkeeping of an end failed", turn=live.id, exc_info=error)
+                return None
 
-        def committed(ended: Ended) -> None:
-            live.move(State(ending.outcome))
+        def committed(ended: Ended | None) -> None:
+            live.move(State(outcome.outcome))
             self._journal.close(live.tail)
             live.ended.set()
             self._on_ended(live, ended)
 
         return self._database.job(write, on_commit=committed)
+
+    def _last_words(self, live: LiveTurn, ending: Ending) -> tuple[ev.Outcome, list[Part]]:
+        """Append what the log ends with, unless it is there already: the record alone failed."""
+        tail, now = live.tail, self._clock.now_ms()
+        if tail.fold.outcome is not None:
+            return tail.fold.outcome, tail.fold.parts()
+        fold = tail.preview()
+        outcome = ending.event(now, fold.usage)
+        last: list[ev.Event] = [*outcomes.closing_events(fold, now), outcome]
+        for event in last:
+            fold.apply(event)
+        tail.end(*last)
+        return outcome, fold.parts()
 
 
 def _failure(live: LiveTurn, error: Exception) -> Ending:

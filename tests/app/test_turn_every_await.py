@@ -97,6 +97,7 @@ class Case:
 
     async def converse(self, w: World) -> None:
         """The conversation goes on, and the model is told what happened, in a form it can take."""
+        await wait_all_tasks_blocked()  # what was to happen has happened
         seen = await w.answer("and now?", id_="message-then", model="after")
         assert seen.outcome.code == "FINISHED"
         entries = self.after.requests[-1].entries

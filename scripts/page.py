@@ -1,9 +1,11 @@
 """Builds the page: web/client, by Node, into web/static."""
 
+import json
 import re
 import shutil
 import subprocess
 
+import page_licences
 from step import CACHE, CLIENT, PAGE, ROOT, SetupError, Stamp, digest, run, say
 
 # What Vite 8 asks for; older ones fail with a stack trace instead of a sentence.
@@ -30,6 +32,7 @@ def build() -> None:
     run(["npm", "run", "--silent", "build", "--", "--logLevel=warn"], cwd=CLIENT)
     if not _has_page():
         raise SetupError(f"npm run build left no page in {PAGE.relative_to(ROOT)}")
+    (PAGE / "licences.json").write_text(json.dumps(page_licences.of(CLIENT)), encoding="utf-8")
     stamp.write()
 
 
@@ -46,7 +49,7 @@ def client_stamp() -> Stamp:
 
 
 def _page_stamp() -> Stamp:
-    return Stamp(CACHE / "page.stamp", digest(CLIENT))
+    return Stamp(CACHE / "page.stamp", digest(CLIENT, ROOT / "scripts" / "page_licences.py"))
 
 
 def _has_page() -> bool:
@@ -54,13 +57,21 @@ def _has_page() -> bool:
 
 
 def check_node() -> None:
+    """Raises SetupError, with what to do, where Node cannot build the page."""
+    if (problem := node_problem()) is not None:
+        raise SetupError(problem)
+
+
+def node_problem() -> str | None:
+    """What is wrong with this machine's Node; None: nothing."""
     wanted = ".".join(map(str, OLDEST_NODE))
     if shutil.which("npm") is None or shutil.which("node") is None:
-        raise SetupError(
+        return (
             f"Node.js with npm is missing, which builds the page. Install Node {wanted} or newer "
             "(on Debian and Ubuntu: apt install nodejs npm) and start this again."
         )
     text = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
     found = re.match(r"v(\d+)\.(\d+)", text)
     if found and (int(found[1]), int(found[2])) < OLDEST_NODE:
-        raise SetupError(f"Node {wanted} or newer builds the page; this is {text.strip()}.")
+        return f"Node {wanted} or newer builds the page; this is {text.strip()}."
+    return None

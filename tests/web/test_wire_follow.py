@@ -4,6 +4,7 @@ import re
 import time
 from pathlib import Path
 
+import h11
 import pytest
 import trio
 from trio.testing import MockClock
@@ -373,7 +374,12 @@ async def test_head_says_what_get_would_and_does_not_follow(tmp_path: Path) -> N
     async with wired(tmp_path / "u.db", Scripted(hangs)) as wire:
         stream = await wire.send()
         for path in (f"/api/streams/{stream}", f"/api/threads/{THREAD}/stream", "/api/feed"):
-            answer = await wire.ask("HEAD", path)
+            exchange = await wire.start("HEAD", path)
+            answer = await exchange.answer()
             assert (answer.status, answer.body) == (200, b"")
             assert answer.headers["content-type"] == "text/event-stream"
+            exchange.again()
+            await exchange.send(wire.head("GET", "/healthz"), h11.EndOfMessage())
+            with trio.fail_after(10):  # it would never answer while it follows
+                assert (await exchange.answer()).status == 200
         assert (await wire.ask("HEAD", "/api/streams/" + "x" * 32)).status == 404

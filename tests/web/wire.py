@@ -109,6 +109,10 @@ class Exchange:
             body += piece
         return Answer(self.status, self.headers, body)
 
+    def again(self) -> None:
+        """The next request on this connection."""
+        self._http.start_next_cycle()
+
     async def close(self) -> None:
         await trio.aclose_forcefully(self.stream)
 

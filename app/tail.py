@@ -27,6 +27,11 @@ EVENT_OVERHEAD = 64
 Merging = ev.TextDelta | ev.ReasoningDelta
 
 
+def frame(stream: str, seq: int, event: ev.Event) -> bytes:
+    """One event as it is stored and sent (web/PROTOCOL.md, "Frames")."""
+    return b"id: %b:%d\ndata: %b\n\n" % (stream.encode(), seq, ev.encode(event))
+
+
 class _Delta:
     """Deltas of one part that wait for a commit and will be one event."""
 
@@ -136,6 +141,13 @@ class Tail:
         self.broken = b"data: %b\n\n" % ev.encode(event)
         self.ring()
 
+    def begin(self, *events: ev.Event) -> None:
+        """What the stream begins with was put on record together with it, as by a recovery."""
+        self._flying = list(events)
+        self._flying_frames = [frame(self.id, seq, e) for seq, e in enumerate(events, 1)]
+        joined = b"".join(self._flying_frames)
+        self.committed(Segment(self.number, len(events), len(events), joined))
+
     # the database's side (store.database.Appender)
 
     def take(self) -> Segment | None:
@@ -146,11 +158,7 @@ class Tail:
         self._database.pending(-self._pending_bytes)
         self._pending_bytes = 0
         first = self.durable + 1
-        name = self.id.encode()
-        frames = [
-            b"id: %b:%d\ndata: %b\n\n" % (name, seq, ev.encode(event))
-            for seq, event in enumerate(self._flying, first)
-        ]
+        frames = [frame(self.id, seq, event) for seq, event in enumerate(self._flying, first)]
         self._flying_frames = frames
         joined = frames[0] if len(frames) == 1 else b"".join(frames)
         checkpoint, self._checkpoint = self._checkpoint, None

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from app import events as ev
 from app.errors import ConflictError, NotFoundError, UnavailableError
 from app.message import Part, text_of
 from app.turns.state import State
@@ -16,6 +17,8 @@ from store.threads import ThreadRow
 from store.turns import TurnRow
 
 TITLE_CHARS = 80
+# What the log of a turn in the queue says.
+WAITING = ev.Status("queued", "Waiting for the answer before.")
 
 During = Literal["queue", "interrupt", "reject"]
 

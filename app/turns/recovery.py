@@ -3,33 +3,42 @@
 Seal the old stream (its last event names the successor), open the successor with a snapshot of what
 is kept, count one recovery. Kept are completed steps and settled tools; the broken attempt is
 withdrawn and will be asked again; a tool that may have happened is told as unknown, not run again.
+
+The snapshot is in that transaction too: a second crash, right after it, must find what the first
+one left.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
+
+import msgspec
 
 from app import events as ev
 from app.message import Fold, Part
+from app.tail import frame
 from app.tools.registry import Toolbox
 from app.turns import outcomes
 from app.turns.ending import record_end
-from app.turns.intake import new_stream_id
+from app.turns.intake import WAITING, new_stream_id
 from app.turns.outcomes import Ending
+from app.turns.state import State
 from app.turns.steps import StepRecord, decode_step
 from store import segments, streams, turns
 from store.database import Connection
 from store.segments import Segment
 from store.turns import TurnRow
 
+GOING_ON = ev.Status("recovering", "The server was restarted. The answer goes on.")
 UNKNOWN_TEXT = "The server stopped while this ran: it may have had its effect. It is not run again."
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """A turn with a fresh, empty stream, and how to go on with it.
+    """A turn with a fresh stream, and how to go on with it.
 
-    `life`: how many streams it had before. `first`: the events its new stream begins with.
-    `ending`: it is not run again, only ended. `checkpoint`: what the response that was under way
-    may be resumed with; its output is kept then.
+    `life`: how many streams it had before. `first`: the events its new stream begins with, which
+    are on record. `ending`: it is not run again, only ended. `checkpoint`: what the response that
+    was under way may be resumed with; its output is kept then.
     """
 
     row: TurnRow
@@ -43,7 +52,7 @@ class Recovered:
 def recover(
     connection: Connection, row: TurnRow, toolbox: Toolbox, now: int, max_recoveries: int
 ) -> Recovered | None:
-    """The transaction for one turn that was running when its process ended.
+    """The transaction for one turn that was running or waiting when its process ended.
 
     Returns None if its log already held an outcome: then only the bookkeeping was made up for.
     """
@@ -56,27 +65,48 @@ def recover(
         return None
     records = [decode_step(data) for data in turns.steps(connection, row.number)]
     ending = _ending(row, now, max_recoveries)
+    waits = row.state == State.QUEUED
     checkpoint = streams.get(connection, row.stream).checkpoint or None
     parts = fold.parts()  # what was said is kept (C3), unless it will be said again
     if ending is None and checkpoint is None:
         parts = settled(kept_parts(parts, len(records)), toolbox, now)
-    stream_id = new_stream_id()
-    successor = streams.create(connection, stream_id, row.number, now, checkpoint)
+    first: list[ev.Event] = [ev.Snapshot(parts), WAITING if waits else GOING_ON]
     last = found[-1].last_seq if found else 0
-    superseded = frame(row.stream_id, last + 1, ev.Superseded(stream_id))
-    segments.append(connection, [Segment(row.stream, last + 1, 1, superseded)])
-    streams.close(connection, row.stream, now, successor)
-    turns.recover(connection, row.number, successor, counted=not row.released)
-    status = ev.Status("recovering", "The server was restarted. The answer goes on.")
-    first: list[ev.Event] = [ev.Snapshot(parts), status]
+    successor = _succeed(connection, row, last, first, now, checkpoint)
+    # What only waited did not end the process: it is not counted, however often it waits in vain.
+    turns.recover(connection, row.number, successor, counted=not waits and not row.released)
     life = streams.count(connection, row.number) - 1
     recovered = turns.by_number(connection, row.number)
     return Recovered(recovered, life, records, first, ending, checkpoint)
 
 
+def _succeed(
+    connection: Connection,
+    row: TurnRow,
+    last: int,
+    first: list[ev.Event],
+    now: int,
+    checkpoint: bytes | None,
+) -> int:
+    """Seal the turn's stream after seq `last`. Returns the number of the one that follows."""
+    stream_id = new_stream_id()
+    successor = streams.create(connection, stream_id, row.number, now, checkpoint)
+    seal = frame(row.stream_id, last + 1, ev.Superseded(stream_id))
+    frames = b"".join(frame(stream_id, seq, event) for seq, event in enumerate(first, 1))
+    count = len(first)
+    segments.append(
+        connection,
+        [Segment(row.stream, last + 1, 1, seal), Segment(successor, count, count, frames)],
+    )
+    streams.close(connection, row.stream, now, successor)
+    return successor
+
+
 def _ending(row: TurnRow, now: int, max_recoveries: int) -> Ending | None:
     if row.cancel_requested_at is not None:
         return outcomes.CANCELLED
+    if row.state == State.QUEUED:
+        return None
     if row.deadline_at is not None and row.deadline_at <= now:
         return outcomes.timed_out((row.deadline_at - (row.started_at or 0)) / 60_000)
     if row.recoveries >= max_recoveries and not row.released:
@@ -112,14 +142,14 @@ def settled(parts: list[Part], toolbox: Toolbox, now: int) -> list[Part]:
 
 
 def decoded(found: list[Segment]) -> list[ev.AnyEvent]:
-    """The events of stored segments, in order."""
+    """The events of stored segments, in order.
+
+    Those of an unknown type are left out, as every reader does (web/PROTOCOL.md, "Events"): a newer
+    version wrote them, and a turn of it must not keep this one from starting.
+    """
     events = []
     for segment in found:
         for one in segment.frames.split(b"\n\n")[:-1]:
-            events.append(ev.decode(one[one.index(b"\ndata: ") + 7 :]))
+            with suppress(msgspec.ValidationError):
+                events.append(ev.decode(one[one.index(b"\ndata: ") + 7 :]))
     return events
-
-
-def frame(stream_id: str, seq: int, event: ev.Event) -> bytes:
-    """One stored frame, as the tail makes them."""
-    return b"id: %b:%d\ndata: %b\n\n" % (stream_id.encode(), seq, ev.encode(event))

@@ -178,7 +178,7 @@ class Supervisor:
         if tail.fold.outcome is not None:
             return tail.fold.outcome, tail.fold.parts()
         fold = tail.preview()
-        outcome = ending.event(now, fold.usage)
+        outcome = ending.event(now, live.usage)
         last: list[ev.Event] = [*outcomes.closing_events(fold, now), outcome]
         for event in last:
             fold.apply(event)

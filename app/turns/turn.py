@@ -4,6 +4,8 @@ The loop can begin anywhere: with nothing, after a step whose calls are not sett
 that was the last. So a recovered turn and a new one are the same code.
 """
 
+import functools
+import operator
 from dataclasses import dataclass, field
 
 import trio
@@ -42,6 +44,12 @@ class LiveTurn:
     # Set by `stop`; says what is recorded if the scope was what ended the run.
     reason: Ending = outcomes.CANCELLED
     ended: trio.Event = field(default_factory=trio.Event)  # the outcome is on record
+
+    @property
+    def usage(self) -> ev.Usage | None:
+        """Of all complete steps, also those of earlier lives; None: nothing is known."""
+        known = [record.usage for record in self.records if record.usage is not None]
+        return functools.reduce(operator.add, known) if known else None
 
     def stop(self, reason: Ending) -> None:
         """End the run at once, wherever it is. Idempotent: the first reason stays."""

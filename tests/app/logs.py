@@ -8,8 +8,7 @@ from typing import Any
 from app import events as ev
 from app.journal import Journal, Reader
 from app.message import Fold
-from app.tail import Tail
-from app.turns.recovery import frame
+from app.tail import Tail, frame
 from store import segments, streams, turns
 from store.database import Batch, Connection, Database, Job, open_database
 from store.errors import StoreUnavailableError

@@ -1,0 +1,255 @@
+"""The command line, as a person meets it: what it says, in one line, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from app.banner import banner
+from app.models.catalogue import ModelInfo
+from store.backup import back_up
+from tests.crash.server import RunningServer, running_server
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 60
+
+
+class Shell:
+    """A person's terminal: a folder, a home, no settings from elsewhere."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.variables = {"HOME": str(folder), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+
+    def run(self, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "app", *arguments],
+            cwd=self.folder,
+            env={**self.variables, **changes},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+def port_of(server: RunningServer) -> str:
+    return server.url.rpartition(":")[2].strip("/")
+
+
+# Starting
+
+
+def test_help_lists_the_commands_and_loads_neither_server_nor_store(shell: Shell) -> None:
+    done = shell.run("--help")
+    assert done.returncode == 0
+    for command in ("serve", "send", "backup", "health", "licenses", "service"):
+        assert f"\n  {command} " in done.stdout
+    code = "import sys, app.__main__; print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"trio", "sqlalchemy", "quart", "httpx2", "structlog"} & set(modules)
+
+
+def test_version_names_the_commit_and_the_libraries(shell: Shell) -> None:
+    done = shell.run("--version")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("unbroken 0.1.0, commit ")
+    assert ", SQLite 3." in lines[1]
+    assert ", trio 0." in lines[2]
+
+
+def test_start_says_where_it_is_where_the_data_is_which_model_and_how_to_stop(
+    tmp_path: Path,
+) -> None:
+    models = [ModelInfo("ollama/a", "ollama", "a", False), ModelInfo("demo", "demo", "demo", True)]
+    lines = banner("http://127.0.0.1:8137", tmp_path / "unbroken.db", "ollama/a", models)
+    assert lines == [
+        "Unbroken is ready at http://127.0.0.1:8137",
+        f"  data   {tmp_path}/unbroken.db",
+        "  model  ollama/a",
+        "  stop   Ctrl+C; running answers go on at the next start",
+    ]
+
+
+def test_start_without_a_model_says_how_to_connect_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    demo = [ModelInfo("demo", "demo", "demo", True)]
+    lines = banner("http://127.0.0.1:8137", tmp_path / "data" / "unbroken.db", "demo", demo)
+    assert lines[1] == "  data   ~/data/unbroken.db"
+    text = "\n".join(lines[2:])
+    assert "a demonstration" in text
+    for way in ("OPENAI_API_KEY", "Ollama", "unbroken.toml"):
+        assert way in text
+
+
+def test_start_counts_the_other_models(tmp_path: Path) -> None:
+    models = [ModelInfo(name, "x", name, False) for name in ("a", "b", "c")]
+    assert banner("http://x", tmp_path, "b", models)[2] == "  model  b, and 2 more to choose from"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "text"),
+    [
+        (["--config", "none.toml"], {}, "none.toml does not exist"),
+        ([], {"UNBROKEN_PORT": "many"}, "port: "),
+        ([], {"UNBROKEN_TURN_TIMEOUT": "soon"}, "turn_timeout: 'soon' is not a duration"),
+        (["--model", "nobody"], {}, "There is no model named nobody"),
+        (["--host", "192.0.2.1"], {}, "192.0.2.1"),
+        (["--data", "/dev/null/x"], {}, "/dev/null/x"),
+        (["--cert", "none.pem", "--key", "none.pem"], {}, "The certificate or its key"),
+    ],
+)
+def test_what_stands_in_the_way_of_a_start_is_one_line(
+    shell: Shell, arguments: list[str], variables: dict[str, str], text: str
+) -> None:
+    done = shell.run("serve", *arguments, **{"UNBROKEN_PORT": "0", **variables})
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("Error: ")
+    assert text in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_one_line(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = shell.run("--port", port, "--model", "demo")
+    assert done.returncode == 1
+    assert port in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_data_folder_in_use_is_one_line(shell: Shell, server: RunningServer) -> None:
+    done = shell.run("--port", "0", "--model", "demo", "--data", str(server.data))
+    assert done.returncode == 1
+    assert f"in use by process {server.pid}" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+# health
+
+
+def test_health_is_good_while_the_server_accepts_work(shell: Shell, server: RunningServer) -> None:
+    done = shell.run("health", "--port", port_of(server))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
+    assert shell.run("health", UNBROKEN_PORT=port_of(server)).returncode == 0
+
+
+def test_health_of_no_server_is_bad(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    done = shell.run("health", "--port", port)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"Error: No server answers at http://127.0.0.1:{port}/: ")
+
+
+def test_health_asks_a_server_of_all_addresses_with_https_under_a_path(
+    shell: Shell, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("unbroken.test")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.cert_chain_pems[0].write_to_path(cert)
+    certificate.private_key_pem.write_to_path(key)
+    settings = {"host": "0.0.0.0", "cert": str(cert), "key": str(key), "base_path": "/chat/"}
+    with running_server(tmp_path, **settings) as server:
+        port = server.url.partition("?")[0].strip("/").rpartition(":")[2].partition("/")[0]
+        variables = {f"UNBROKEN_{name.upper()}": value for name, value in settings.items()}
+        done = shell.run("health", "--port", port, **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# backup
+
+
+def post(server: RunningServer, thread: str, text: str) -> None:
+    body = {"id": f"message-{thread}", "parts": [{"type": "text", "text": text}]}
+    request = urllib.request.Request(
+        f"{server.url}/api/threads/{thread}/messages",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=SECONDS) as response:
+        assert response.status == 202
+
+
+def test_backup_of_a_running_server_can_be_served(
+    shell: Shell, server: RunningServer, tmp_path: Path
+) -> None:
+    """All that is committed is in one file; put into a data folder it is that server's copy."""
+    post(server, "thread-backup", "long 60")
+    copy = tmp_path / "restored" / "data" / "unbroken.db"
+    copy.parent.mkdir(parents=True)
+    done = shell.run("backup", str(copy), "--data", str(server.data))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{copy}: ")
+    assert [path.name for path in copy.parent.iterdir()] == ["unbroken.db"]
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with running_server(tmp_path / "restored") as restored:
+        url = f"{restored.url}/api/threads/thread-backup"
+        with urllib.request.urlopen(url, timeout=SECONDS) as response:
+            messages = json.load(response)["messages"]
+    assert messages[0]["parts"][0]["text"] == "long 60"
+    assert messages[1]["turn"]["state"] == "running"
+
+
+def test_backup_never_writes_over_a_file(shell: Shell, server: RunningServer) -> None:
+    (shell.folder / "precious").write_text("mine")
+    done = shell.run("backup", "precious", "--data", str(server.data))
+    assert done.returncode == 1
+    assert done.stderr == "Error: precious exists already\n"
+    assert (shell.folder / "precious").read_text() == "mine"
+
+
+def test_backup_of_no_database_says_so(shell: Shell) -> None:
+    done = shell.run("backup", "copy.db", "--data", "nowhere")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: There is no database at ")
+
+
+def test_backup_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    from store.errors import StoreUnavailableError
+
+    (tmp_path / "unbroken.db").write_bytes(b"SQLite format 3\0" + os.urandom(8192))
+    with pytest.raises(StoreUnavailableError, match="cannot be copied"):
+        back_up(tmp_path / "unbroken.db", tmp_path / "copy.db")
+    assert [path.name for path in tmp_path.iterdir()] == ["unbroken.db"]
+    with pytest.raises(StoreUnavailableError, match="cannot be copied"):
+        back_up(tmp_path / "unbroken.db", tmp_path / "no" / "folder" / "copy.db")
+
+
+# licenses
+
+
+def test_licences_of_all_that_is_inside_are_printed(shell: Shell) -> None:
+    short = shell.run("licenses").stdout.splitlines()
+    assert short[0] == "unbroken 0.1.0: MIT"
+    names = {line.split()[0].lower() for line in short}
+    assert {"trio", "sqlalchemy", "quart", "hypercorn", "click"} <= names
+    full = shell.run("licenses", "--full").stdout
+    assert "Permission is hereby granted, free of charge" in full
+    assert full.startswith("\n".join(short))

@@ -3,7 +3,8 @@
 
 import { formatCursor } from './cursor.js';
 
-/** @import {Accepted, Cursor, Snapshot, ThreadPage} from './types.js' */
+/** @import {Accepted, Cursor, Hits, Models, Snapshot, ThreadChange, ThreadInfo, ThreadPage} from './types.js' */
+/** @import {Outgoing} from './thread_state.js' */
 
 /** No answer to an ordinary request for so long: its fate is unknown, and it is made again. */
 const ANSWER_LIMIT_MS = 15_000;
@@ -98,16 +99,38 @@ export function createApi({ base, fetch = globalThis.fetch.bind(globalThis), sig
       json('GET', after ? `api/threads?after=${encodeURIComponent(after)}` : 'api/threads', { signal }),
 
     /**
-     * Idempotent: the same message id never starts a second turn.
+     * Idempotent: the same id never starts a second turn.
      * @param {string} thread
-     * @param {{id: string, text: string, during: string, parent?: string|null}} message
+     * @param {Pick<Outgoing, 'id'|'question'|'text'|'files'|'during'|'parent'|'model'|'instructions'>} outgoing
      * @param {AbortSignal} [signal]
      * @returns {Promise<Accepted>}
      */
-    send: (thread, { id, text, during, parent }, signal) =>
-      json('POST', `api/threads/${thread}/messages`, {
-        body: { id, parts: [{ type: 'text', text }], during, ...(parent === undefined ? {} : { parent }) }, signal,
-      }),
+    send: (thread, { id, question, text, files = [], during, parent, model, instructions }, signal) =>
+      question
+        ? json('POST', `api/threads/${thread}/messages/${question}/answers`, { body: { id, model, during }, signal })
+        : json('POST', `api/threads/${thread}/messages`, {
+          // What is undefined is left out.
+          body: { id, parts: [...(text ? [{ type: 'text', text }] : []), ...files.map(({ type, attachment }) => ({ type, attachment }))],
+            during, parent, model, instructions }, signal,
+        }),
+
+    /** @param {string} thread @param {ThreadChange} change @param {AbortSignal} [signal] @returns {Promise<ThreadInfo>} */
+    change: (thread, change, signal) => json('PATCH', `api/threads/${thread}`, { body: change, signal }),
+
+    /** Idempotent. @param {string} thread @param {AbortSignal} [signal] */
+    remove: (thread, signal) => json('DELETE', `api/threads/${thread}`, { signal }),
+
+    /** @param {string} query @param {AbortSignal} [signal] @returns {Promise<Hits>} */
+    search: (query, signal) => json('GET', `api/search?q=${encodeURIComponent(query)}`, { signal }),
+
+    /** @param {AbortSignal} [signal] @returns {Promise<Models>} */
+    models: (signal) => json('GET', 'api/models', { signal }),
+
+    /** Address of an attached file. @param {string} attachment */
+    attachment: (attachment) => new URL(`api/attachments/${attachment}`, base).href,
+
+    /** Address of a thread as a file. @param {string} thread @param {'markdown'|'json'} format */
+    exported: (thread, format) => new URL(`api/threads/${thread}/export?format=${format}`, base).href,
 
     /** Idempotent. @param {string} stream @param {AbortSignal} [signal] */
     stop: (stream, signal) => json('DELETE', `api/streams/${stream}`, { signal }),

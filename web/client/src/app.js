@@ -5,16 +5,23 @@ import { computed, signal } from '@preact/signals';
 import { createApi } from './api.js';
 import { createDrafts, storageOf } from './drafts.js';
 import { uuidv7 } from './ids.js';
+import { createManager } from './manage.js';
+import { createPreferences } from './preferences.js';
 import { createRetrier } from './retry.js';
-import { addressOf, threadOf } from './route.js';
+import { addressOf, messageOf, threadOf } from './route.js';
+import { createSearch } from './search.js';
 import { createThread } from './thread.js';
 import { createThreadList } from './threads.js';
+import { createUpload } from './upload.js';
 import { listenForWaking } from './wake.js';
 
 /** @import {Wake} from './link_state.js' */
 /** @import {Thread} from './thread.js' */
+/** @import {Models} from './types.js' */
 
 /** @typedef {ReturnType<typeof createApp>} App */
+
+/** What is open above the page. @typedef {{name: 'settings'|'shortcuts'|'remove', thread?: string}} Dialog */
 
 /** So many threads are kept in memory, for going back to them at once. */
 const KEPT_THREADS = 20;
@@ -27,10 +34,14 @@ export function createApp(window) {
   const { document, history, location } = window;
   const base = document.baseURI;
   const signedOut = signal(false);
-  const api = createApi({ base, signedOut: () => { signedOut.value = true; } });
+  const unknown = { base, signedOut: () => { signedOut.value = true; } };
+  const api = createApi(unknown);
+  const upload = createUpload(unknown);
   const drafts = createDrafts(base, storageOf(window));
   const retrier = createRetrier();
   const threads = createThreadList(api, retrier);
+  const dialog = signal(/** @type {Dialog|null} */ (null));
+  const models = signal(/** @type {Models|null} */ (null));
   const online = signal(window.navigator.onLine);
   /** @type {Map<string, Thread>} the last used one last */
   const kept = new Map();
@@ -40,7 +51,8 @@ export function createApp(window) {
   /** @param {string|null} id null: a new thread */
   function enter(id) {
     const thread = (id && kept.get(id)) || createThread({
-      id: id ?? uuidv7(), fresh: id === null, api, drafts, retrier, changed: threads.refresh,
+      id: id ?? uuidv7(), fresh: id === null, api, drafts, retrier, upload, changed: threads.refresh,
+      fileLimit: () => models.value?.limits.attachment ?? Infinity,
     });
     kept.delete(thread.id);
     kept.set(thread.id, thread);
@@ -66,7 +78,30 @@ export function createApp(window) {
 
   function moved() {
     show(threadOf(location.href, base));
+    reveal();
   }
+
+  /** The message that the address names, if it names one. */
+  function reveal() {
+    const message = messageOf(location.href);
+    if (message) current.value.reveal(message);
+  }
+
+  /** @param {string|null} id @param {string|null} [message] */
+  function open(id, message) {
+    history.pushState(null, '', addressOf(id, base, message));
+    moved();
+  }
+
+  const manage = createManager({
+    api, retrier, threads,
+    changed: (info) => kept.get(info.id)?.inform(info),
+    removed(id) {
+      drafts.forget(id);
+      kept.delete(id);
+      if (current.value.id === id) open(null);
+    },
+  });
 
   let wokenAt = -WAKE_JOIN_MS; // of the last waking; signals soon after are the same
 
@@ -93,24 +128,25 @@ export function createApp(window) {
   });
   window.addEventListener('popstate', moved);
   threads.refresh();
+  reveal();
+  retrier.until(() => api.models(), new AbortController().signal).then((known) => { models.value = known; }, () => undefined);
 
   return {
-    threads, online, current, signedOut,
+    api, dialog, threads, manage, models, online, current, signedOut,
+    search: createSearch(api),
+    preferences: createPreferences(base, storageOf(window)),
     currentId: computed(() => current.value.id),
 
-    /** @param {string|null} id null: a new thread */
-    open(id) {
-      history.pushState(null, '', addressOf(id, base));
-      show(id);
-    },
+    /** @param {string|null} id null: a new thread @param {string|null} [message] to bring into view */
+    open,
 
-    /** @param {string} id */
-    hrefOf: (id) => addressOf(id, base),
+    /** @param {string} id @param {string} [message] */
+    hrefOf: (id, message) => addressOf(id, base, message),
 
-    /** @param {string} text */
-    send(text) {
+    /** What is in the message box. @param {'queue'|'interrupt'} [during] */
+    send(during) {
       if (!sent()) history.pushState(null, '', addressOf(current.value.id, base));
-      current.value.send(text);
+      current.value.sendDraft(during);
     },
 
     /** "Try now". */

@@ -2,6 +2,7 @@
 // windows, a full disk) the page works as before and forgets with the page.
 
 /** @import {Outgoing} from './thread_state.js' */
+/** @import {FilePart} from './types.js' */
 
 /** @typedef {ReturnType<typeof createDrafts>} Drafts */
 
@@ -29,21 +30,37 @@ export function createDrafts(base, storage) {
   /** @param {string} kind @param {string} thread */
   const name = (kind, thread) => `unbroken:${new URL(base).pathname}:${kind}:${thread}`;
 
+  /** @param {string} kind @param {string} thread */
+  function list(kind, thread) {
+    try {
+      return JSON.parse(get(name(kind, thread)) ?? '[]');
+    } catch {
+      return [];
+    }
+  }
+
+  /** @param {string} kind @param {string} thread @param {readonly unknown[]} entries */
+  function keepList(kind, thread, entries) {
+    put(name(kind, thread), entries.length ? JSON.stringify(entries) : null);
+  }
+
   return {
     /** @param {string} thread */
     text: (thread) => get(name('draft', thread)) ?? '',
     /** @param {string} thread @param {string} text */
     keepText: (thread, text) => put(name('draft', thread), text || null),
     /** @param {string} thread @returns {Outgoing[]} */
-    outbox: (thread) => {
-      try {
-        return JSON.parse(get(name('outbox', thread)) ?? '[]');
-      } catch {
-        return [];
-      }
-    },
+    outbox: (thread) => list('outbox', thread),
     /** @param {string} thread @param {readonly Outgoing[]} outbox */
-    keepOutbox: (thread, outbox) => put(name('outbox', thread), outbox.length ? JSON.stringify(outbox) : null),
+    keepOutbox: (thread, outbox) => keepList('outbox', thread, outbox),
+    /** Files of the draft that arrived. @param {string} thread @returns {FilePart[]} */
+    files: (thread) => list('files', thread),
+    /** @param {string} thread @param {readonly FilePart[]} files */
+    keepFiles: (thread, files) => keepList('files', thread, files),
+    /** The thread was deleted. @param {string} thread */
+    forget(thread) {
+      for (const kind of ['draft', 'outbox', 'files']) put(name(kind, thread), null);
+    },
   };
 }
 

@@ -196,7 +196,7 @@ function load(fold, parts) {
 /** @param {Part} part @returns {string|undefined} */
 export function partId(part) {
   if (part.type === 'tool') return part.toolCallId;
-  return part.type === 'step-start' ? undefined : part.id;
+  return part.type === 'text' || part.type === 'reasoning' ? part.id : undefined;
 }
 
 /** @param {Usage|null} sum @param {Usage|null|undefined} more @returns {Usage|null} */

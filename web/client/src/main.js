@@ -3,6 +3,8 @@ import { h, render } from 'preact';
 
 import './style.css';
 import { createApp } from './app.js';
+import { loadWhenIdle } from './views/lazy.js';
 import { Page } from './views/page.js';
 
 render(h(Page, { app: createApp(window) }), /** @type {HTMLElement} */ (document.getElementById('app')));
+loadWhenIdle();

@@ -8,12 +8,37 @@ export const TEXT = {
   threads: 'Chats',
   noThreads: 'No chats yet',
   untitled: 'New chat',
+  threadMenu: (/** @type {string} */ title) => `Options of “${title}”`,
+  rename: 'Rename',
+  newTitle: 'New title',
+  pin: 'Pin',
+  unpin: 'Unpin',
+  pinned: 'Pinned',
+  exportMarkdown: 'Export as Markdown',
+  exportJson: 'Export as JSON',
+  remove: 'Delete',
+  removeTitle: 'Delete this chat?',
+  removeNote: (/** @type {string} */ title) => `“${title}” and everything in it is deleted, on all your devices. This cannot be undone.`,
+  cancel: 'Cancel',
+  close: 'Close',
+  save: 'Save',
+
+  search: 'Search',
+  searchHint: 'Search all chats',
+  searching: 'Searching…',
+  searchFailed: 'The search got no answer. The server may be out of reach.',
+  searchNothing: 'Nothing found',
+  searchClear: 'Clear the search',
+  found: (/** @type {number} */ count) => (count === 1 ? '1 message found' : `${count} messages found`),
+  foundIn: { user: 'You', assistant: 'Answer' },
+
   showThreads: 'Show chats',
   hideThreads: 'Hide chats',
   older: 'Show older chats',
   working: 'Answering',
   waitingInQueue: 'In the queue',
 
+  conversation: 'Conversation',
   welcome: 'What can I do for you?',
   welcomeNote: 'Answers go on when you close this page, reload it or lose the network.',
   loading: 'Loading…',
@@ -26,6 +51,23 @@ export const TEXT = {
   stop: 'Stop',
   stopping: 'Stopping…',
   toEnd: 'To the newest message',
+  attach: 'Attach images or text files',
+  attachLimit: (/** @type {string} */ size) => `Attach images or text files, up to ${size} each`,
+  dropHere: 'Drop images or text files here',
+  attachments: 'Attached files',
+  attachment: (/** @type {string} */ name) => `Attached: ${name}`,
+  removeFile: (/** @type {string} */ name) => `Remove ${name}`,
+  uploading: (/** @type {number} */ percent) => `${percent} %`,
+  fileTooLarge: (/** @type {string} */ size) => `Larger than ${size}`,
+  filesPending: 'A file is still on its way',
+
+  settings: 'Model and instructions',
+  settingsModel: 'Model',
+  settingsDefault: (/** @type {string} */ name) => `Default (${name})`,
+  settingsInstructions: 'Instructions for this chat',
+  settingsInstructionsHint: 'How should the answers be? For example: short, in French, for a beginner.',
+  settingsNote: 'Holds for the next answers of this chat.',
+  demoModel: 'demonstration',
 
   you: 'You',
   assistant: 'Assistant',
@@ -34,6 +76,21 @@ export const TEXT = {
   removeQueued: 'Remove',
   copy: 'Copy',
   copied: 'Copied',
+  copyFailed: 'The browser does not let this page copy',
+  copyCode: 'Copy code',
+  code: 'Code',
+  edit: 'Edit',
+  editMessage: 'Edit your message',
+  regenerate: 'Answer again',
+  goOn: 'Continue',
+  /** What "Continue" sends. */
+  goOnMessage: 'Please continue exactly where you stopped.',
+  versions: 'Versions of this message',
+  version: (/** @type {number} */ index, /** @type {number} */ count) => `${index} / ${count}`,
+  earlier: 'Earlier version',
+  later: 'Later version',
+  usage: (/** @type {string} */ input, /** @type {string} */ output) => `${input} tokens read, ${output} written`,
+  usageShort: (/** @type {string} */ output) => `${output} tokens`,
   source: 'Source',
   rendered: 'Rendered',
   sending: 'Sending…',
@@ -41,7 +98,9 @@ export const TEXT = {
   notSent: 'Not sent',
   sendAgain: 'Send again',
   takeBack: 'Take back',
-  imageNotLoaded: 'Image',
+  /** An image elsewhere is never loaded by itself. */
+  imageAt: (/** @type {string} */ host) => `Image at ${host}: opens in a new tab`,
+  formula: 'Formula',
 
   reconnecting: 'Reconnecting, nothing is lost',
   offline: 'You are offline. Nothing is lost; the answer goes on without you',
@@ -56,10 +115,12 @@ export const TEXT = {
   signInWrong: 'That is not the token of this server.',
 
   reasoning: 'Thought',
+  reasoningFor: (/** @type {string} */ time) => `Thought for ${time}`,
   reasoningRunning: 'Thinking',
   toolInput: 'Input',
   toolOutput: 'Result',
   toolError: 'Error',
+  showAll: (/** @type {string} */ size) => `Show all (${size})`,
   toolUnknown: 'It may have happened: the result was never recorded, and it is not done again.',
   /** @type {Record<string, string>} */
   toolStates: {
@@ -103,6 +164,33 @@ export const TEXT = {
   },
   outcomeUnknown: 'The answer has ended.',
 
+  /** For those who listen instead of looking. */
+  announceFinished: 'The answer is complete.',
+  announceEnded: (/** @type {string} */ sentence) => `The answer ended. ${sentence}`,
+  announceRetrying: 'The model failed. Trying again.',
+  announceRecovering: 'The server was interrupted. The answer goes on.',
+
+  shortcuts: 'Keyboard shortcuts',
+  shortcutsSingle: 'Single keys work while nothing is being written',
+  /** @type {[keys: string, what: string][]} keys are named as TEXT.keys has them */
+  shortcutList: [
+    ['Enter', 'Send the message'],
+    ['Shift Enter', 'Begin a new line'],
+    ['Mod Enter', 'Send now and stop the running answer'],
+    ['Up', 'Edit the last message, from an empty box'],
+    ['Mod .', 'Stop the answer'],
+    ['Mod K', 'Search all chats'],
+    ['Mod Shift O', 'New chat'],
+    ['Mod Shift C', 'Copy the last answer'],
+    ['Alt Up', 'To the message before'],
+    ['Alt Down', 'To the message after'],
+    ['/', 'Write a message'],
+    ['?', 'Show this list'],
+    ['Escape', 'Close what is open'],
+  ],
+  /** @type {Record<string, string>} */
+  keys: { Mod: 'Ctrl', ModMac: '⌘', Shift: 'Shift', Alt: 'Alt', AltMac: '⌥', Up: '↑', Down: '↓', Enter: 'Enter', Escape: 'Esc' },
+
   /** Why a message could not be sent. @type {Record<string, string>} */
   refusals: {
     NETWORK: 'The server cannot be reached.',
@@ -112,9 +200,21 @@ export const TEXT = {
     MESSAGE_CONFLICT: 'Its id was used for another message.',
     TURN_RUNNING: 'An answer is running.',
     SIGN_IN_REQUIRED: 'You are signed out.',
+    MESSAGE_NOT_FOUND: 'The message it follows was deleted.',
+    ATTACHMENT_INVALID: 'Only images (PNG, JPEG, GIF, WebP) and text files can be attached.',
+    ATTACHMENT_NOT_FOUND: 'An attached file is gone. Attach it again.',
     HTTP: 'The server did not accept it.',
     INTERNAL: 'Something went wrong.',
   },
+
+  /** @param {number} count */
+  number: (count) => count.toLocaleString(),
+
+  /** @param {number} bytes */
+  size: (bytes) => (bytes < 1_000 ? `${bytes} B` : bytes < 1_000 * 1_024 ? `${Math.ceil(bytes / 1_024)} kB` : `${Number((bytes / 1_024 ** 2).toFixed(1))} MB`),
+
+  /** @param {number} at ms since 1970 */
+  date: (at) => new Date(at).toLocaleDateString(undefined, { dateStyle: 'medium' }),
 
   /** @param {number} seconds */
   seconds: (seconds) => (seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`),

@@ -3,13 +3,14 @@
 import { signal } from '@preact/signals';
 
 import { ApiError } from './api.js';
+import { endOf } from './branches.js';
+import { createDraftFiles } from './draft_files.js';
 import { oncePerFrame } from './frames.js';
 import { uuidv7 } from './ids.js';
 import { createLink } from './link.js';
 import { shown } from './link_state.js';
 import {
-  accept, applyEvent, changeOutgoing, emptyThread, ended, enqueue, find, merge, missing, plainText, setStopping,
-  withdraw,
+  accept, applyEvent, changeOutgoing, choose, emptyThread, ended, enqueue, find, informed, merge, missing, setStopping, withdraw,
 } from './thread_state.js';
 
 /** @import {Api} from './api.js' */
@@ -17,11 +18,16 @@ import {
 /** @import {LinkState, Wake} from './link_state.js' */
 /** @import {Retrier} from './retry.js' */
 /** @import {Outgoing, ThreadState} from './thread_state.js' */
-/** @import {Cursor, Event} from './types.js' */
+/** @import {Cursor, Event, FilePart, ThreadChange, ThreadInfo} from './types.js' */
+/** @import {Upload} from './upload.js' */
 
 /** @typedef {ReturnType<typeof createThread>} Thread */
 
 /** @typedef {{shown: ReturnType<typeof shown>, until: number, waiting: boolean}} Connection */
+
+/** @typedef {{parent?: string|null, during?: 'queue'|'interrupt', files?: readonly FilePart[]}} Sending */
+
+/** What a thread is answered with; null: the default, none. @typedef {{model: string|null, instructions: string|null}} Settings */
 
 /**
  * Sending goes on after `leave`; reading does not.
@@ -31,16 +37,28 @@ import {
  * @param {Api} options.api
  * @param {Drafts} options.drafts
  * @param {Retrier} options.retrier
+ * @param {Upload} options.upload
+ * @param {() => number} options.fileLimit bytes of one file
  * @param {() => void} options.changed the list of threads has become old
  */
-export function createThread({ id, fresh, api, drafts, retrier, changed }) {
+export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimit, changed }) {
   /** @type {ThreadState} */
   let state = { ...emptyThread(id, fresh ? 'new' : 'loading'), outbox: drafts.outbox(id) };
   const view = signal(state);
   const connection = signal(/** @type {Connection} */ ({ shown: 'quiet', until: 0, waiting: false }));
   const draft = signal(drafts.text(draftKey()));
+  const files = createDraftFiles({
+    upload, retrier, limit: fileLimit, kept: drafts.files(draftKey()), keep: (parts) => drafts.keepFiles(draftKey(), parts),
+  });
+  /** What the first message will ask for. */
+  const wishes = signal(/** @type {Settings} */ ({ model: null, instructions: null }));
+  /** A message to be brought into view; cleared when it is. */
+  const wanted = signal(/** @type {string|null} */ (null));
+  /** The question that is being rewritten. */
+  const editing = signal(/** @type {string|null} */ (null));
   /** @type {Map<string, AbortController>} of stops that are on their way, by answer */
   const stops = new Map();
+  let selecting = new AbortController(); // of the selected branch on its way to the server
   /** @type {{id: string, controller: AbortController}|null} the message that is being sent; one at a time, in order */
   let sending = null;
 
@@ -105,9 +123,31 @@ export function createThread({ id, fresh, api, drafts, retrier, changed }) {
 
   // sending
 
-  /** @param {string} text @param {{parent?: string|null, during?: 'queue'|'interrupt'}} [options] */
-  function send(text, { parent, during = 'queue' } = {}) {
-    update(enqueue(state, { id: uuidv7(), text, parent, during, error: null, refused: false }));
+  /** @param {string} text @param {Sending} [options] */
+  function send(text, { parent, during = 'queue', files: parts = [] } = {}) {
+    const first = state.phase === 'new' && !state.outbox.length;
+    const { model, instructions } = wishes.value;
+    // The server may not have heard yet which branch is selected.
+    const follows = parent === undefined && state.choosing ? state.choosing : parent;
+    selecting.abort(new DOMException('sent', 'AbortError'));
+    update(enqueue(state, {
+      id: uuidv7(), text, files: parts, parent: follows, during, error: null, refused: false,
+      ...(first && model ? { model } : {}), ...(first && instructions ? { instructions } : {}),
+    }));
+    deliver();
+  }
+
+  /** What is in the message box. @param {'queue'|'interrupt'} [during] */
+  function sendDraft(during) {
+    const text = draft.value;
+    const parts = files.take();
+    write('');
+    send(text, { files: parts, during });
+  }
+
+  /** Another answer to a question, beside those there are. @param {string} questionId */
+  function answerAgain(questionId) {
+    update(enqueue(state, { id: uuidv7(), question: questionId, text: '', during: 'queue', error: null, refused: false }));
     deliver();
   }
 
@@ -134,7 +174,7 @@ export function createThread({ id, fresh, api, drafts, retrier, changed }) {
   async function deliverOne(outgoing, signal) {
     const accepted = await retrier.until(() => api.send(id, outgoing, signal), signal, ({ code, message }) =>
       update(changeOutgoing(state, outgoing.id, { error: { code, message } })));
-    update(accept(state, accepted, Date.now()));
+    update(accept(state, accepted, Date.now(), outgoing.id));
     const answer = find(state, accepted.turn);
     // Sent before, and over by now: only a snapshot has the answer.
     if (!answer || ended(answer.turn)) link.load();
@@ -149,6 +189,7 @@ export function createThread({ id, fresh, api, drafts, retrier, changed }) {
     if (sending?.id === messageId) sending.controller.abort(new DOMException('taken back', 'AbortError'));
     update(withdraw(state, messageId));
     write([draft.value, outgoing.text].filter(Boolean).join('\n\n'));
+    files.putBack(outgoing.files ?? []);
     // It may have arrived though no answer came: the intent to stop it is kept by the server.
     const { signal } = new AbortController();
     retrier.until(() => api.stopMessage(id, messageId, signal), signal).catch(() => undefined);
@@ -186,13 +227,50 @@ export function createThread({ id, fresh, api, drafts, retrier, changed }) {
     }
   }
 
-  return {
-    id, view, connection, draft, send, sendAgain, stop, takeBack, write,
+  // the thread itself
 
-    /** The question of an answer once more, beside it. @param {string} answerId */
-    retry(answerId) {
-      const question = find(state, find(state, answerId)?.parent ?? '');
-      if (question) send(plainText(question.fold), { parent: question.parent });
+  /** Shows the newest branch through a message. @param {string} messageId */
+  function select(messageId) {
+    const leaf = endOf(state.messages, messageId);
+    if (leaf === state.leaf) return;
+    update(choose(state, leaf));
+    selecting.abort(new DOMException('selected again', 'AbortError'));
+    selecting = new AbortController();
+    void change({ leaf }, selecting.signal);
+  }
+
+  /** @param {ThreadChange} wish @param {AbortSignal} abort */
+  async function change(wish, abort) {
+    try {
+      inform(await retrier.until(() => api.change(id, wish, abort), abort));
+      changed();
+    } catch (error) {
+      if (!abort.aborted && !(error instanceof ApiError)) reportError(error);
+    }
+  }
+
+  /** @param {ThreadInfo} info */
+  function inform(info) {
+    update(informed(state, info));
+  }
+
+  /** @param {Partial<Settings>} settings */
+  function set(settings) {
+    wishes.value = { ...wishes.value, ...settings };
+    if (state.phase === 'new') return;
+    if (state.info) update({ ...state, info: { ...state.info, ...settings } });
+    void change(settings, new AbortController().signal);
+  }
+
+  return {
+    id, view, connection, draft, files, wishes, wanted, editing, write, send, sendDraft, sendAgain, answerAgain, stop, takeBack, select, set, inform,
+
+    /** Address of an attached file. */
+    fileAddress: api.attachment,
+
+    /** Brings a message into view, whatever branch it is on. @param {string} messageId */
+    reveal(messageId) {
+      wanted.value = messageId;
     },
 
     /** It is shown: load it, follow it. */

@@ -9,7 +9,7 @@ import { parseCursor } from './cursor.js';
 import { EMPTY_FOLD, applyEvent as fold, foldFrom } from './fold.js';
 
 /** @import {Fold} from './fold.js' */
-/** @import {Accepted, Cursor, Event, Snapshot, ThreadInfo, TurnState, WireMessage} from './types.js' */
+/** @import {Accepted, Cursor, Event, FilePart, Snapshot, ThreadInfo, TurnState, WireMessage} from './types.js' */
 
 /**
  * @typedef {object} Turn
@@ -32,11 +32,15 @@ import { EMPTY_FOLD, applyEvent as fold, foldFrom } from './fold.js';
  */
 
 /**
- * A message that the server has not accepted yet.
+ * A message, or a wish for another answer, that the server has not accepted yet.
  * @typedef {object} Outgoing
  * @property {string} id
+ * @property {string} [question] the message to answer again; then there is no text
  * @property {string} text
+ * @property {readonly FilePart[]} [files]
  * @property {string|null} [parent] left out: it follows the selected leaf
+ * @property {string} [model] left out: the thread's
+ * @property {string} [instructions] left out: the thread's
  * @property {'queue'|'interrupt'} during
  * @property {{code: string, message: string}|null} error why it is not through yet
  * @property {boolean} refused it will not be tried again by itself
@@ -48,6 +52,7 @@ import { EMPTY_FOLD, applyEvent as fold, foldFrom } from './fold.js';
  * @property {'new'|'loading'|'ready'|'missing'} phase new: nobody has written to it yet
  * @property {ThreadInfo|null} info
  * @property {string|null} leaf end of the selected branch
+ * @property {string|null} choosing a leaf that the person selected and the server does not know of yet
  * @property {readonly Message[]} messages all branches, in the order they were made; `live` is newer
  * @property {Message|null} live the answer that is followed
  * @property {readonly Outgoing[]} outbox
@@ -58,7 +63,7 @@ import { EMPTY_FOLD, applyEvent as fold, foldFrom } from './fold.js';
 /** @param {string} id @param {'new'|'loading'} phase @returns {ThreadState} */
 export function emptyThread(id, phase) {
   return {
-    id, phase, info: null, leaf: null, messages: [], live: null, outbox: [], stopping: [], accepts: 0,
+    id, phase, info: null, leaf: null, choosing: null, messages: [], live: null, outbox: [], stopping: [], accepts: 0,
   };
 }
 
@@ -127,7 +132,7 @@ export function merge(state, { thread, messages }, acceptsBefore) {
     ...state,
     phase: 'ready',
     info: thread,
-    leaf: newer.at(-1)?.id ?? thread.leaf ?? null,
+    leaf: state.choosing ?? newer.at(-1)?.id ?? thread.leaf ?? null,
     messages: [...merged, ...newer],
     live: null,
     outbox: state.outbox.filter(({ id }) => !listed.has(id)),
@@ -245,26 +250,43 @@ export function withdraw(state, id) {
 }
 
 /**
- * The server has taken a message: it and its answer are part of the thread from now on.
- * @param {ThreadState} state @param {Accepted} accepted @param {number} now ms since 1970 @returns {ThreadState}
+ * The server has taken what was sent: it and its answer are part of the thread from now on.
+ * @param {ThreadState} state @param {Accepted} accepted @param {number} now ms since 1970
+ * @param {string} [key] the id of what was sent
+ * @returns {ThreadState}
  */
-export function accept(state, { message, turn, stream, cursor, state: turnState }, now) {
-  const sent = state.outbox.find(({ id }) => id === message);
-  const next = withdraw(state, message);
-  if (!sent || find(state, message)) return { ...next, phase: 'ready' };
+export function accept(state, { message, turn, stream, cursor, state: turnState }, now, key = message) {
+  const sent = state.outbox.find(({ id }) => id === key);
+  const next = withdraw(state, key);
+  if (!sent || find(state, sent.question ? turn : message)) return { ...next, phase: 'ready' };
   const accepts = state.accepts + 1;
   const common = { createdAt: now, accepted: accepts, provisional: false };
-  /** @type {Message} */
-  const question = {
-    ...common, id: message, parent: sent.parent === undefined ? state.leaf : sent.parent, role: 'user',
-    fold: foldFrom([{ type: 'text', id: message, text: sent.text, state: 'done' }]), turn: null, cursor: null,
-  };
   /** @type {Message} */
   const answer = {
     ...common, id: turn, parent: message, role: 'assistant', fold: EMPTY_FOLD,
     turn: { state: turnState, stream, model: null }, cursor: parseCursor(cursor),
   };
-  return watch({ ...next, phase: 'ready', accepts, leaf: turn, messages: [...next.messages, question, answer] });
+  const made = sent.question ? [answer] : [question(state, sent, common), answer];
+  return watch({ ...next, phase: 'ready', accepts, leaf: turn, choosing: null, messages: [...next.messages, ...made] });
+}
+
+/** @param {ThreadState} state @param {Outgoing} sent @param {Pick<Message, 'createdAt'|'accepted'|'provisional'>} common @returns {Message} */
+function question({ leaf }, { id, text, files = [], parent }, common) {
+  const said = text ? [/** @type {const} */ ({ type: 'text', id, text, state: 'done' })] : [];
+  return {
+    ...common, id, parent: parent === undefined ? leaf : parent, role: 'user', fold: foldFrom([...said, ...files]), turn: null, cursor: null,
+  };
+}
+
+/** Select the branch that ends at `leaf`. @param {ThreadState} state @param {string} leaf @returns {ThreadState} */
+export function choose(state, leaf) {
+  return leaf === state.leaf ? state : { ...state, leaf, choosing: leaf };
+}
+
+/** The server's word about the thread alone. @param {ThreadState} state @param {ThreadInfo} info @returns {ThreadState} */
+export function informed(state, info) {
+  const choosing = info.leaf === state.choosing ? null : state.choosing;
+  return { ...state, info, choosing };
 }
 
 /** @param {ThreadState} state @param {string} id @param {boolean} on @returns {ThreadState} */

@@ -32,6 +32,15 @@ export function createThreadList(api, retrier) {
 
   return {
     list,
+    /** What a person changed shows at once; the next refresh has the server's word. @param {string} id @param {Partial<ThreadInfo>} changes */
+    replace(id, changes) {
+      const { threads } = list.value;
+      list.value = { ...list.value, threads: threads.map((thread) => (thread.id === id ? { ...thread, ...changes } : thread)) };
+    },
+    /** @param {string} id */
+    drop(id) {
+      list.value = { ...list.value, threads: list.value.threads.filter((thread) => thread.id !== id) };
+    },
     /** Joined: however often it is asked for, one request is under way. */
     refresh: () => void refresh().catch(reportError),
     async more() {

@@ -18,7 +18,11 @@
  * @property {number} [startedAt] ms since 1970
  * @property {number} [endedAt] ms since 1970
  */
-/** @typedef {StepPart|TextPart|ToolPart} Part */
+/**
+ * A file of a question.
+ * @typedef {{type: 'file', attachment: string, name: string, mediaType: string, size: number}} FilePart
+ */
+/** @typedef {StepPart|TextPart|ToolPart|FilePart} Part */
 
 /**
  * @typedef {object} Status
@@ -76,6 +80,9 @@
  * @property {number} version
  * @property {'idle'|'queued'|'running'} state
  * @property {string|null} [leaf]
+ * @property {boolean} [pinned]
+ * @property {string|null} [model] null: the default
+ * @property {string|null} [instructions]
  */
 
 /** @typedef {{thread: ThreadInfo, messages: WireMessage[]}} Snapshot */
@@ -93,6 +100,28 @@
  * @property {TurnState} state
  * @property {boolean} repeated
  */
+
+/** @typedef {{name: string, provider: string, model: string, demo?: boolean}} ModelInfo */
+
+/**
+ * What there is to choose from, and what may be sent.
+ * @typedef {{default: string, models: ModelInfo[], limits: {body: number, attachment: number}}} Models limits in bytes
+ */
+
+/** What may be changed of a thread. @typedef {{title?: string, pinned?: boolean, model?: string|null, instructions?: string|null, leaf?: string}} ThreadChange */
+
+/**
+ * A message that was found.
+ * @typedef {object} Hit
+ * @property {string} thread
+ * @property {string} title
+ * @property {string} message
+ * @property {'user'|'assistant'} role
+ * @property {number} at ms since 1970
+ * @property {{text: string, hit?: boolean}[]} snippet
+ */
+
+/** @typedef {{hits: Hit[]}} Hits newest first */
 
 /** @typedef {{stream: string, seq: number}} Cursor applied up to and with `seq` */
 

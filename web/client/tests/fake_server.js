@@ -17,6 +17,8 @@ export class FakeServer {
     this.fault = null;
     /** The response to a request is lost after the server has dealt with it. @type {((request: any) => boolean)|null} */
     this.loses = null;
+    /** By the key of the request. @type {Map<string, any>} */
+    this.answers = new Map();
     this.fetch = this.fetch.bind(this);
     this.count = 0;
   }
@@ -66,13 +68,34 @@ export class FakeServer {
     const known = thread.messages.find((message) => message.id === id);
     const answer = known && thread.messages.find((message) => message.parent === id);
     if (answer) return { threadId, id, answer, repeated: true };
+    thread.messages.push({ id, parent: parent === undefined ? thread.info.leaf : parent, role: 'user', createdAt: 1, parts });
+    return { threadId, id, answer: this.answer(thread, id), repeated: false };
+  }
+
+  /** @param {any} thread @param {string} question */
+  answer(thread, question) {
     const turn = { state: 'queued', stream: '', model: 'fake', status: null, outcome: null, parts: [] };
     turn.stream = this.stream(turn).id;
-    const made = { id: `turn-${++this.count}-0123456789`, parent: id, role: 'assistant', createdAt: 2, turn };
-    thread.messages.push({ id, parent: parent === undefined ? thread.info.leaf : parent, role: 'user', createdAt: 1, parts }, made);
+    const made = { id: `turn-${++this.count}-0123456789`, parent: question, role: 'assistant', createdAt: 2, turn };
+    thread.messages.push(made);
     thread.info.leaf = made.id;
     thread.info.version += 1;
-    return { threadId, id, answer: made, repeated: false };
+    return made;
+  }
+
+  /** Another answer; the same key gives the same one. @param {string} threadId @param {string} question @param {string} key */
+  again(threadId, question, key) {
+    const known = this.answers.get(key);
+    const answer = known ?? this.answer(this.threads.get(threadId), question);
+    this.answers.set(key, answer);
+    return { threadId, id: question, answer, repeated: known !== undefined };
+  }
+
+  /** @param {string} id @param {any} change */
+  change(id, change) {
+    const { info } = this.threads.get(id);
+    Object.assign(info, change, { version: info.version + 1 });
+    return json(200, info);
   }
 
   // faults
@@ -121,8 +144,10 @@ export class FakeServer {
 
   /** @param {any} request @param {AbortSignal} signal */
   route({ method, path, headers, body }, signal) {
-    const [, , first, id, second, message] = path.split(/[/?]/);
+    const [, , first, id, second, message, third] = path.split(/[/?]/);
     if (first === 'threads' && !id) return json(200, { threads: [...this.threads.values()].map(({ info }) => info), next: null });
+    if (first === 'threads' && third === 'answers') return json(202, this.accepted(this.again(id, message, body.id)));
+    if (first === 'threads' && method === 'PATCH') return this.change(id, body);
     if (first === 'threads' && second === 'messages') return json(202, this.accepted(this.accept(id, body)));
     if (first === 'threads' && second === 'turns') return this.stopMessage(id, message);
     if (first === 'threads') return this.threads.has(id) ? json(200, this.snapshot(id)) : refusal(404, 'THREAD_NOT_FOUND');

@@ -29,9 +29,10 @@ function open(server, { id = uuidv7(), fresh = true } = {}) {
   const retrier = createRetrier();
   const changed = vi.fn();
   const drafts = createDrafts(BASE, localStorage);
-  const thread = createThread({ id, fresh, api, drafts, retrier, changed });
+  const upload = vi.fn();
+  const thread = createThread({ id, fresh, api, drafts, retrier, upload, fileLimit: () => 1_000, changed });
   thread.enter();
-  return { thread, retrier, changed, drafts, state: () => thread.view.peek() };
+  return { thread, retrier, changed, drafts, upload, state: () => thread.view.peek() };
 }
 
 /** The fake speaks of paths below the base. @param {FakeServer} server */
@@ -192,10 +193,16 @@ describe('T5 F6 sending', () => {
     const { thread, state } = await running(server);
     server.append(newest(server), { ...OUTCOME, outcome: 'failed', code: 'MODEL_EOF', retryable: true });
     await settle(20);
-    thread.retry(lastAnswer(state()).id);
+    const [question, failed] = branch(state().messages, state().leaf);
+    thread.answerAgain(question.id);
     await settle(20);
-    expect(server.seen('POST', /messages/)[1].body).toMatchObject({ parent: null, parts: [{ type: 'text', text: 'Hi' }] });
-    expect(branch(state().messages, state().leaf)).toHaveLength(2);
+    const [again] = server.seen('POST', /answers/);
+    expect([again.path, again.body]).toEqual([`/api/threads/${thread.id}/messages/${question.id}/answers`, { id: expect.any(String), during: 'queue' }]);
+    expect(branch(state().messages, state().leaf)).toEqual([question, state().live]);
+    expect(state().messages).toContain(failed);
+    server.append(newest(server), ...START, delta('better'), OUTCOME);
+    await settle(20);
+    expect(lastText(state())).toBe('better');
   });
 });
 

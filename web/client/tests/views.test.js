@@ -77,7 +77,7 @@ test('tool and reasoning cards say their state', () => {
 function answer(turn, fold, props) {
   const message = { id: 'a', parent: 'q', role: 'assistant', createdAt: 1, accepted: 0, provisional: false, cursor: null,
     fold: { ...foldFrom([]), ...fold }, turn: { stream: 's', model: 'm', ...turn } };
-  return draw(h(/** @type {any} */ (Answer), { message, thread: {}, stopping: false, last: true, ...props }));
+  return draw(h(/** @type {any} */ (Answer), { message, thread: {}, beside: [message], stopping: false, last: true, ...props }));
 }
 
 test('O5 a retry is told with its countdown', () => {

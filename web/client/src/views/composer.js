@@ -4,52 +4,74 @@ import { h } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
+import { plainText } from '../thread_state.js';
+import { AttachButton, DraftFileList, filesIn } from './attaching.js';
 import { Icon } from './icons.js';
+import { SettingsButton } from './settings_button.js';
+import { fit, hasTouchKeyboard, isSendKey } from './writing.js';
 
 /** @import {App} from '../app.js' */
+/** @import {Thread} from '../thread.js' */
 
 /** @param {{app: App}} props */
 export function Composer({ app }) {
   const thread = app.current.value;
   const { live, stopping, phase } = thread.view.value;
   const text = thread.draft.value;
+  const files = thread.files.files.value;
   const box = useRef(/** @type {HTMLTextAreaElement|null} */ (null));
   useLayoutEffect(() => fit(box.current), [text, thread]);
   useEffect(() => {
     // On a phone the keyboard would cover what was asked for.
-    if (matchMedia('(hover: hover)').matches) box.current?.focus({ preventScroll: true });
+    if (!hasTouchKeyboard() && !thread.wanted.peek()) box.current?.focus({ preventScroll: true });
   }, [thread]);
 
-  const send = () => {
-    if (!text.trim()) return;
-    thread.write('');
-    app.send(text);
+  const pending = files.some(({ state }) => state === 'sending');
+  const blank = !text.trim() && !files.some(({ state }) => state === 'ready');
+  /** @param {'queue'|'interrupt'} [during] */
+  const send = (during) => {
+    if (!blank && !pending) app.send(during);
   };
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
-    // While a word is being composed (East Asian input) Enter belongs to the composition.
-    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    if (isSendKey(event)) {
+      event.preventDefault();
+      send(event.ctrlKey || event.metaKey ? 'interrupt' : 'queue');
+    } else if (event.key === 'ArrowUp' && !text && editLast(thread)) {
+      event.preventDefault();
+    }
+  };
+  /** @param {ClipboardEvent} event */
+  const onPaste = (event) => {
+    const pasted = filesIn(event.clipboardData);
+    if (!pasted.length) return;
     event.preventDefault();
-    send();
+    thread.files.add(pasted);
   };
   const running = live?.turn?.state === 'running' ? live : null;
   const isStopping = running !== null && stopping.includes(running.id);
 
   return h('form', { class: 'composer', 'data-testid': 'composer', onSubmit: (/** @type {Event} */ event) => { event.preventDefault(); send(); } },
+    h(DraftFileList, { app, thread }),
     h('textarea', {
       ref: box, rows: 1, value: text, dir: 'auto', 'aria-label': TEXT.composer, 'data-testid': 'input',
       placeholder: running ? TEXT.composerQueueHint : TEXT.composerHint, disabled: phase === 'missing',
-      onInput: (/** @type {{currentTarget: HTMLTextAreaElement}} */ event) => thread.write(event.currentTarget.value), onKeyDown,
+      enterKeyHint: hasTouchKeyboard() ? 'enter' : 'send',
+      onInput: (/** @type {{currentTarget: HTMLTextAreaElement}} */ event) => thread.write(event.currentTarget.value), onKeyDown, onPaste,
     }),
-    running ? h('button', { type: 'button', class: 'round stop', title: TEXT.stop, 'aria-label': isStopping ? TEXT.stopping : TEXT.stop, disabled: isStopping,
-      'data-testid': 'stop', onClick: () => thread.stop(running.id) }, h(Icon, { name: 'stop' })) : null,
-    h('button', { type: 'submit', class: 'round send', title: TEXT.send, 'aria-label': TEXT.send, disabled: !text.trim(), 'data-testid': 'send' },
-      h(Icon, { name: 'up' })));
+    h('div', { class: 'bar' },
+      h(AttachButton, { app, thread }),
+      h(SettingsButton, { app }),
+      running ? h('button', { type: 'button', class: 'round stop', title: TEXT.stop, 'aria-label': isStopping ? TEXT.stopping : TEXT.stop, disabled: isStopping,
+        'data-testid': 'stop', onClick: () => thread.stop(running.id) }, h(Icon, { name: 'stop' })) : null,
+      h('button', { type: 'submit', class: 'round send', title: pending ? TEXT.filesPending : TEXT.send, 'aria-label': TEXT.send, disabled: blank || pending, 'data-testid': 'send' },
+        h(Icon, { name: 'up' }))));
 }
 
-/** The box grows with its text, up to a limit that the style sheet sets. @param {HTMLTextAreaElement|null} box */
-function fit(box) {
-  if (!box) return;
-  box.style.height = 'auto';
-  box.style.height = `${box.scrollHeight}px`;
+/** @param {Thread} thread @returns {boolean} whether there is one */
+function editLast(thread) {
+  const { messages } = thread.view.peek();
+  const last = messages.findLast(({ role, fold }) => role === 'user' && plainText(fold));
+  if (last) thread.editing.value = last.id;
+  return last !== undefined;
 }

@@ -1,49 +1,80 @@
-// Questions, answers and messages on their way. DOM.
+// Questions and answers. DOM.
 
 import { h } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
 import { ended, plainText } from '../thread_state.js';
 import { useClock } from './clock.js';
-import { Icon } from './icons.js';
+import { CopyButton } from './copy_button.js';
+import { Edit } from './edit.js';
+import { Files, filesOf } from './files.js';
+import { IconButton } from './icons.js';
 import { memo } from './memo.js';
+import { OutcomeLine } from './outcome.js';
 import { Parts } from './parts.js';
+import { Versions } from './versions.js';
 
 /** @import {Thread} from '../thread.js' */
-/** @import {Message, Outgoing} from '../thread_state.js' */
-/** @import {Outcome, Status} from '../types.js' */
+/** @import {Message} from '../thread_state.js' */
+/** @import {Status, Usage} from '../types.js' */
+
+/** @typedef {{message: Message, thread: Thread, beside: readonly Message[]}} MessageProps beside: all versions of it */
 
 export const Question = memo(
-  /** @param {{message: Message}} props */
-  ({ message }) =>
-    h('article', { class: 'message user', ...marks(message.id, 'user', 'sent') },
-      h('h3', { class: 'hidden' }, TEXT.you),
-      h('div', { class: 'bubble', dir: 'auto' }, plainText(message.fold))));
+  /** @param {MessageProps} props */
+  ({ message, thread, beside }) => {
+    const { id, fold } = message;
+    const text = plainText(fold);
+    const editing = thread.editing.value === id;
+    return h('article', { class: `message user ${editing ? 'editing' : ''}`, ...marks(id, 'user', 'sent') },
+      h('h2', { class: 'hidden' }, TEXT.you),
+      editing ? h(Edit, { message, thread }) : [
+        h(Files, { files: filesOf(fold.parts), addressOf: thread.fileAddress }),
+        text ? h('div', { class: 'bubble', dir: 'auto' }, text) : null,
+        h('footer', null,
+          h(Versions, { id, beside, thread }),
+          text ? h(CopyButton, { text }) : null,
+          h(IconButton, { icon: 'edit', label: TEXT.edit, testid: 'edit', onClick: () => { thread.editing.value = id; } })),
+      ]);
+  });
 
 export const Answer = memo(
-  /** @param {{message: Message, thread: Thread, stopping: boolean, last: boolean}} props */
-  ({ message, thread, stopping, last }) => {
-    const { fold, turn } = message;
+  /** @param {MessageProps & {stopping: boolean, last: boolean}} props */
+  ({ message, thread, stopping, last, beside }) => {
+    const { id, parent, fold, turn } = message;
     const [source, setSource] = useState(false);
     const state = turn?.state ?? 'finished';
     const over = ended(turn);
     const text = plainText(fold);
-    return h('article', { class: 'message assistant', 'aria-busy': !over && state === 'running', ...marks(message.id, 'assistant', state) },
-      h('h3', { class: 'hidden' }, TEXT.assistant),
+    const empty = fold.parts.every(({ type }) => type === 'step-start');
+    const again = () => parent && thread.answerAgain(parent);
+    return h('article', { class: 'message assistant', 'aria-busy': !over && state === 'running', ...marks(id, 'assistant', state) },
+      h('h2', { class: 'hidden' }, TEXT.assistant),
       source ? h('pre', { class: 'source', tabIndex: 0, 'data-testid': 'source' }, text) : h(Parts, { parts: fold.parts, live: !over }),
-      state === 'queued' ? h(Queued, { thread, id: message.id, stopping }) : null,
-      state === 'running' ? h(Progress, { status: fold.status, empty: fold.parts.every(({ type }) => type === 'step-start') }) : null,
-      fold.outcome ? h(OutcomeLine, { outcome: fold.outcome, last, retry: () => thread.retry(message.id) }) : null,
-      over && text ? h('footer', null,
-        h(CopyButton, { text }),
-        h('button', { type: 'button', class: 'quiet', 'aria-pressed': source, 'data-testid': 'show-source', onClick: () => setSource(!source) },
-          source ? TEXT.rendered : TEXT.source)) : null);
+      state === 'queued' ? h(Queued, { thread, id, stopping }) : null,
+      state === 'running' ? h(Progress, { status: fold.status, empty }) : null,
+      fold.outcome ? h(OutcomeLine, { outcome: fold.outcome, last, begun: !empty, again, goOn: () => thread.send(TEXT.goOnMessage) }) : null,
+      over ? h('footer', null,
+        h(Versions, { id, beside, thread }),
+        text ? h(CopyButton, { text }) : null,
+        h(IconButton, { icon: 'again', label: TEXT.regenerate, testid: 'regenerate', onClick: again }),
+        text ? h(IconButton, { icon: 'code', label: source ? TEXT.rendered : TEXT.source, testid: 'show-source', 'aria-pressed': source, onClick: () => setSource(!source) }) : null,
+        h(Cost, { usage: fold.usage, model: turn?.model ?? null })) : null);
   });
 
 /** @param {string} id @param {'user'|'assistant'} role @param {string} state */
-function marks(id, role, state) {
-  return { 'data-testid': 'message', 'data-id': id, 'data-role': role, 'data-state': state };
+export function marks(id, role, state) {
+  return { tabIndex: -1, 'data-testid': 'message', 'data-id': id, 'data-role': role, 'data-state': state };
+}
+
+/** @param {{usage: Usage|null, model: string|null}} props */
+function Cost({ usage, model }) {
+  const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
+  const known = inputTokens + outputTokens > 0;
+  if (!known && !model) return null;
+  return h('p', { class: 'cost', 'data-testid': 'usage', title: known ? TEXT.usage(TEXT.number(inputTokens), TEXT.number(outputTokens)) : undefined },
+    [model, known ? TEXT.usageShort(TEXT.number(outputTokens)) : null].filter(Boolean).join(' · '));
 }
 
 /** @param {{thread: Thread, id: string, stopping: boolean}} props */
@@ -53,52 +84,15 @@ function Queued({ thread, id, stopping }) {
       stopping ? TEXT.stopping : TEXT.removeQueued));
 }
 
-/** @param {{status: Status|null, empty: boolean}} props */
+/** What goes on is announced once, elsewhere: a countdown read aloud would drown everything. @param {{status: Status|null, empty: boolean}} props */
 function Progress({ status, empty }) {
   const now = useClock(Boolean(status?.until));
   if (!status && !empty) return null;
-  return h('p', { class: 'status', role: 'status', 'data-testid': 'status', 'data-state': status?.state ?? 'thinking' },
-    h('span', { class: 'dots', 'aria-hidden': 'true' }, h('i', null), h('i', null), h('i', null)),
+  return h('p', { class: 'status', 'data-testid': 'status', 'data-state': status?.state ?? 'thinking' }, h(Dots, null),
     status ? TEXT.status(status, now) : TEXT.thinking);
 }
 
-/**
- * How a turn ended. Of failures only the newest asks for something; once a newer message is accepted
- * what remains is a note.
- * @param {{outcome: Outcome, last: boolean, retry: () => void}} props
- */
-function OutcomeLine({ outcome: { outcome, code, text, retryable }, last, retry }) {
-  if (code === 'FINISHED') return null;
-  const failed = outcome !== 'finished' && outcome !== 'cancelled';
-  const sentence = text || TEXT.outcomes[code] || TEXT.outcomeUnknown;
-  if (!last) return h('p', { class: 'outcome note', 'data-testid': 'outcome-note', 'data-code': code }, sentence);
-  return h('div', { class: `outcome ${failed ? 'failed' : 'calm'}`, 'data-testid': 'outcome', 'data-outcome': outcome, 'data-code': code },
-    failed ? h(Icon, { name: 'warn' }) : null,
-    h('p', null, sentence),
-    retryable ? h('button', { type: 'button', 'data-testid': 'retry', onClick: retry }, TEXT.retry) : null);
-}
-
-/** @param {{text: string}} props */
-function CopyButton({ text }) {
-  const [copied, setCopied] = useState(false);
-  useEffect(() => {
-    if (!copied) return undefined;
-    const timer = setTimeout(() => setCopied(false), 2_000);
-    return () => clearTimeout(timer);
-  }, [copied]);
-  const copy = () => navigator.clipboard?.writeText(text).then(() => setCopied(true), () => setCopied(false));
-  return h('button', { type: 'button', class: 'quiet', 'data-testid': 'copy', onClick: copy }, copied ? TEXT.copied : TEXT.copy);
-}
-
-/** @param {{outgoing: Outgoing, thread: Thread}} props */
-export function OutgoingMessage({ outgoing: { id, text, error, refused }, thread }) {
-  const reason = error && (error.message && error.code !== 'NETWORK' ? error.message : TEXT.refusals[error.code] ?? TEXT.refusals.HTTP);
-  const state = refused ? 'refused' : 'sending';
-  return h('article', { class: 'message user outgoing', ...marks(id, 'user', state) },
-    h('h3', { class: 'hidden' }, TEXT.you),
-    h('div', { class: 'bubble', dir: 'auto' }, text),
-    h('p', { class: 'delivery', role: 'status' },
-      h('span', null, refused ? TEXT.notSent : error ? TEXT.sendingAgain : TEXT.sending, reason ? ` ${reason}` : ''),
-      refused ? h('button', { type: 'button', class: 'quiet', 'data-testid': 'send-again', onClick: () => thread.sendAgain(id) }, TEXT.sendAgain) : null,
-      error ? h('button', { type: 'button', class: 'quiet', 'data-testid': 'take-back', onClick: () => thread.takeBack(id) }, TEXT.takeBack) : null));
+/** Something is under way. */
+export function Dots() {
+  return h('span', { class: 'dots', 'aria-hidden': 'true' }, h('i', null), h('i', null), h('i', null));
 }

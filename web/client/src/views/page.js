@@ -4,24 +4,34 @@ import { h } from 'preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
+import { Announcer } from './announcer.js';
+import { DropZone } from './attaching.js';
 import { Composer } from './composer.js';
 import { ConnectionLine } from './connection.js';
 import { Conversation } from './conversation.js';
-import { Icon } from './icons.js';
+import { Icon, IconButton } from './icons.js';
+import { useKeyboard } from './keyboard.js';
+import { lazy } from './lazy.js';
 import { SignIn } from './sign_in.js';
 import { ThreadList } from './thread_list.js';
 
 /** @import {App} from '../app.js' */
 
+const Dialogs = lazy(() => import('./dialogs.js').then((module) => module.Dialogs));
+
 /** @param {{app: App}} props */
 export function Page({ app }) {
   const [drawer, setDrawer] = useState(false); // of narrow windows; wide ones always show the list
   const close = useCallback(() => setDrawer(false), []);
+  useKeyboard(app, setDrawer);
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === 'Escape') close();
   };
   return h('div', { class: `page ${drawer ? 'with-drawer' : ''}`, onKeyDown },
-    h('aside', { class: 'side', id: 'side' }, h('p', { class: 'brand' }, TEXT.product), h(ThreadList, { app, close })),
+    h('aside', { class: 'side', id: 'side' },
+      h('div', { class: 'brand' }, h('p', null, TEXT.product),
+        h(IconButton, { icon: 'keyboard', label: TEXT.shortcuts, testid: 'shortcuts', onClick: () => { app.dialog.value = { name: 'shortcuts' }; } })),
+      h(ThreadList, { app, close })),
     h('div', { class: 'shade', onClick: close }),
     h('main', null,
       h('header', null,
@@ -30,6 +40,9 @@ export function Page({ app }) {
         h(Title, { app })),
       h(Current, { app }),
       h('div', { class: 'foot' }, h(ConnectionLine, { app }), h(Composer, { app }))),
+    h(Announcer, { app }),
+    h(DropZone, { app }),
+    app.dialog.value ? h(Dialogs, { app }) : null,
     app.signedOut.value ? h(SignIn, { app }) : null);
 }
 

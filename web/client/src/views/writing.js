@@ -1,0 +1,24 @@
+// What the boxes for writing have in common. DOM.
+
+/** The box grows with its text, up to a limit that the style sheet sets. @param {HTMLTextAreaElement|null} box */
+export function fit(box) {
+  if (!box) return;
+  box.style.height = 'auto';
+  box.style.height = `${box.scrollHeight}px`;
+}
+
+/** The keyboard of a touch screen has no Shift+Enter worth the name: its Enter begins a line, a button sends. */
+export const hasTouchKeyboard = () => matchMedia('(hover: none) and (pointer: coarse)').matches;
+
+/** Whether a key sends what is written. @param {KeyboardEvent} event */
+export function isSendKey(event) {
+  // While a word is being composed (East Asian input) Enter belongs to the composition.
+  if (event.key !== 'Enter' || event.isComposing) return false;
+  if (event.ctrlKey || event.metaKey) return true;
+  return !event.shiftKey && !event.altKey && !hasTouchKeyboard();
+}
+
+/** Whether somebody is writing there. @param {EventTarget|null} target */
+export function isWriting(target) {
+  return target instanceof HTMLElement && target.closest('input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]') !== null;
+}

@@ -94,8 +94,12 @@ class Writer:
             cursor.execute(f"PRAGMA synchronous={synchronous}")
             cursor.close()
             self._synchronous = synchronous
+        taken = [segment for _, segment in batch.taken]
+        if not batch.jobs:
+            batch.refused = segments.append_alone(connection, taken)
+            return
         with connection.begin():
-            batch.refused = segments.append(connection, [s for _, s in batch.taken])
+            batch.refused = segments.append(connection, taken)
             for job in batch.jobs:
                 self._run_job(connection, job)
 

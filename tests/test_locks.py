@@ -99,6 +99,8 @@ def test_what_is_imported_is_declared(folders: tuple[str, ...], groups: tuple[st
     """Not only installed by chance, because something else needs it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     declared = [*project["project"]["dependencies"]]
+    for extra in project["project"]["optional-dependencies"].values():
+        declared += extra
     for group in groups:
         declared += project["dependency-groups"][group]
     names = {canonicalize_name(Requirement(text).name) for text in declared}

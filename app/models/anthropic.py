@@ -8,13 +8,14 @@ import msgspec
 from app.events import Usage
 from app.models import anthropic_request
 from app.models.addresses import host_of
-from app.models.anthropic_reader import MessageReader, ServerCalls
+from app.models.anthropic_reader import MessageReader
 from app.models.errors import ModelError
 from app.models.http import Call, Http
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
+from app.models.server_calls import ServerCalls
 
-# What servers that speak this wire know. The next one, 2026-10-21, takes away parameters and says
-# nothing in a new way.
+# What servers that speak this wire know. Anthropic keeps a version as it is; the next one,
+# 2026-10-21, refuses parameters that options may hold (temperature).
 VERSION = "2023-06-01"
 # A provider that runs its own tools pauses long answers; one that pauses more often than this never
 # comes to an end.

@@ -6,6 +6,7 @@ from app.events import FinishReason, Usage
 from app.models.anthropic_blocks import Block
 from app.models.event_reader import EventReader, count
 from app.models.interface import Sink
+from app.models.server_calls import ServerCalls
 
 _FINISH: dict[str, FinishReason] = {
     "end_turn": "stop",
@@ -16,37 +17,8 @@ _FINISH: dict[str, FinishReason] = {
 # Reasons that say that the answer is not one, as faults.py knows them.
 _FAILED = {"refusal": "content_filter", "model_context_window_exceeded": "context_length_exceeded"}
 
-NO_RESULT = "The provider gave no result of this call."
 # Where a delta comes without its block having begun.
 _IMPLIED = {"text_delta": {"type": "text"}, "thinking_delta": {"type": "thinking"}}
-
-
-class ServerCalls:
-    """Calls that the provider runs itself. They outlive a response that it pauses."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        # Provider's id -> ours, of those without a result.
-        self._open: dict[str, str] = {}
-
-    def began(self, provider_id: str, call: str) -> None:
-        self._open[provider_id] = call
-
-    def ended(self, block: dict[str, Any]) -> None:
-        """A block with a result, complete."""
-        call = self._open.pop(str(block.get("tool_use_id")), None)
-        if call is None:
-            return
-        content = block.get("content")
-        kind = content.get("type") if isinstance(content, dict) else ""
-        is_error = bool(block.get("is_error")) or str(kind).endswith("_error")
-        self._sink.tool_settled(call, _readable(content), is_error=is_error)
-
-    def settle(self) -> None:
-        """The answer is over: nothing that the provider began is left for us to run."""
-        for call in self._open.values():
-            self._sink.tool_settled(call, NO_RESULT, is_error=True)
-        self._open.clear()
 
 
 class MessageReader(EventReader):
@@ -190,10 +162,16 @@ class MessageReader(EventReader):
             # Not the end of a part: cited sentences come in blocks of their own, side by side.
             self.sink.text(held)
         elif block.kind.endswith("tool_result"):
-            self._served.ended(block.data)
+            self._settle(block.data)
             self.sink.progress()
         else:
             self.sink.progress()
+
+    def _settle(self, result: dict[str, Any]) -> None:
+        content = result.get("content")
+        kind = content.get("type") if isinstance(content, dict) else ""
+        is_error = bool(result.get("is_error")) or str(kind).endswith("_error")
+        self._served.ended(str(result.get("tool_use_id")), _readable(content), is_error=is_error)
 
     def _stopped(self, delta: dict[str, Any]) -> None:
         reason = delta.get("stop_reason")

@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from app.errors import NotFoundError
+from app.models import bedrock
 from app.models.addresses import host_of, is_loopback
 from app.models.anthropic import Anthropic
 from app.models.bench import Bench
@@ -107,6 +108,19 @@ def _make(config: ModelConfig, env: Mapping[str, str], http: Http) -> Model:
     if config.kind == "bench":
         return Bench(name=config.name)
     key, missing = key_of(config, env)
+    if config.kind == "bedrock":
+        return bedrock.make(
+            name=config.name,
+            http=http,
+            env=env,
+            model=config.model,
+            base_url=url_of(config),
+            api_key=key,
+            missing=missing,
+            region=config.region,
+            profile=config.profile,
+            options=config.options,
+        )
     return _ADAPTERS[config.kind](
         name=config.name,
         http=http,

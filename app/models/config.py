@@ -20,7 +20,7 @@ _DEFAULT_URLS = {
     "anthropic": (ANTHROPIC_URL, "/v1/messages"),
 }
 # Kinds whose servers are not asked for the model they have.
-_NAMED = ("anthropic",)
+_NAMED = ("anthropic", "bedrock")
 
 Seconds = float | Literal["off"]
 
@@ -49,11 +49,12 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         api_key_env: the environment variable that holds the key.
         api_key_file: a file that holds the key, readable by its owner alone.
         header_timeout, chunk_timeout, alive_timeout: see Limits; 0 or "off" means none.
+        region, profile: of AWS; None: as its own programs choose them.
         options: members of the request body, as the provider documents them.
     """
 
     name: str
-    kind: Literal["chat_completions", "anthropic", "demo", "bench"] = "chat_completions"
+    kind: Literal["chat_completions", "anthropic", "bedrock", "demo", "bench"] = "chat_completions"
     base_url: str = ""
     model: str = ""
     api_key_env: str | None = None
@@ -62,6 +63,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     chunk_timeout: Seconds = 120.0
     alive_timeout: Seconds = 600.0
     max_retries: int = 5
+    region: str | None = None
+    profile: str | None = None
     options: dict[str, Any] = {}
 
     @property
@@ -85,6 +88,8 @@ def check(configs: list[ModelConfig]) -> None:
             raise _invalid(config, "max_retries is below 0")
         if config.kind in _NAMED and not config.model:
             raise _invalid(config, f"the kind {config.kind} needs `model`")
+        if config.region is not None and not re.fullmatch(r"[a-z0-9-]+", config.region):
+            raise _invalid(config, "region is not the name of one, like us-east-1")
         url_of(config)
 
 

@@ -73,19 +73,32 @@ _SPECIFIC = {
     "contentfilter": _FILTERED,
     "contentpolicyviolation": _FILTERED,
     "responsibleaipolicyviolation": _FILTERED,
+    "imagecontentpolicyviolation": _FILTERED,
+    "misalignmentpolicyviolation": _FILTERED,
+    "biopolicy": _FILTERED,
     "invalidapikey": _AUTH,
     "modelnotfound": _NOT_FOUND,
+    # AWS
+    "throttlingexception": _RATE,
+    "servicequotaexceededexception": _QUOTA,
+    "expiredtokenexception": _AUTH,
+    "accessdeniedexception": _AUTH,
+    "resourcenotfoundexception": _NOT_FOUND,
+    "modelnotreadyexception": _OVERLOADED,
+    "modeltimeoutexception": _BUSY,
+    "modelerrorexception": _SERVER,
 }
 _GENERAL = {
     "ratelimiterror": _RATE,
     "ratelimitexceeded": _RATE,
     "ratelimit": _RATE,
     "toomanyrequests": _RATE,
-    "throttlingexception": _RATE,
     "overloadederror": _OVERLOADED,
     "overloaded": _OVERLOADED,
     "serveroverloaded": _OVERLOADED,
     "engineoverloaded": _OVERLOADED,
+    "serverisoverloaded": _OVERLOADED,
+    "slowdown": _OVERLOADED,
     "unavailableerror": _OVERLOADED,
     "serviceunavailable": _OVERLOADED,
     "serviceunavailableexception": _OVERLOADED,
@@ -125,6 +138,8 @@ def from_status(
         secrets: what must not appear in the text.
     """
     message, words = _describe(_parse(body))
+    # AWS says the kind in a header: `ThrottlingException:http://…`.
+    words += _words({"type": headers.get("x-amzn-errortype", "").partition(":")[0]})
     verdict = _status_verdict(status)
     if status < 500:
         verdict = _by_words(words, _SPECIFIC) or _by_message(message) or verdict
@@ -251,6 +266,8 @@ def _describe(error: Any) -> tuple[str, list[str]]:
 
 def _words(error: dict[str, Any]) -> list[str]:
     found = [error.get("code"), error.get("type"), error.get("status")]
+    if isinstance(kind := error.get("__type"), str):  # AWS: "com.amazon…#ExpiredTokenException"
+        found.append(kind.rpartition("#")[2])
     inner = error.get("innererror")  # Azure's content filter
     if isinstance(inner, dict):
         found.append(inner.get("code"))

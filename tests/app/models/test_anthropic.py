@@ -18,7 +18,7 @@ from app.models import (
     ToolResults,
 )
 from app.models.anthropic import MOST_PAUSES, Anthropic
-from app.models.anthropic_reader import NO_RESULT
+from app.models.server_calls import NO_RESULT
 from tests.app.models.conftest import ask
 from tests.app.models.fake_provider import END, FIN, HANG, FakeProvider, head, part, reply
 from tests.app.models.recorder import Recorder

@@ -1,7 +1,14 @@
 import '@preact/signals'; // makes components follow the signals they read
 import { h, render } from 'preact';
 
-import './style.css';
+import './styles/base.css';
+import './styles/page.css';
+import './styles/list.css';
+import './styles/conversation.css';
+import './styles/cards.css';
+import './styles/markdown.css';
+import './styles/composer.css';
+import './styles/sign_in.css';
 import { createApp } from './app.js';
 import { loadWhenIdle } from './views/lazy.js';
 import { Page } from './views/page.js';

@@ -3,6 +3,7 @@
 import { h } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
+import '../styles/dialogs.css';
 import { TEXT } from '../text.js';
 import { IconButton } from './icons.js';
 import { settingsOf } from './settings_button.js';

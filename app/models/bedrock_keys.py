@@ -9,6 +9,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as AwayError
 
 from app.models.errors import ModelError
 from app.models.faults import scrub
@@ -82,7 +83,7 @@ class Chain:
                 found = session.get_credentials(), session.get_config_variable("region")
             credentials, region = found
             frozen = credentials.get_frozen_credentials() if credentials else None
-        except HTTPClientError as error:
+        except (HTTPClientError, AwayError) as error:
             raise _unusable(error, code="MODEL_UNREACHABLE", retryable=True) from None
         except (BotoCoreError, ClientError) as error:
             raise _unusable(error, code="MODEL_UNAUTHORIZED", retryable=False) from None

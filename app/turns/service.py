@@ -158,11 +158,14 @@ class TurnService:
             life=life,
             deadline_at=row.deadline_at,
         )
+        # While it waits, nobody misses the one word that a failing store takes from its log.
+        live.tail.on_failure = live.tail.repair
         self._open[live.id] = live
         return live
 
     def _launch(self, live: LiveTurn) -> None:
         now = self._clock.now_ms()
+        live.tail.on_failure = live.fail
         live.tail.append(ev.Start(live.id, live.thread, live.question, live.model, now))
         self._start(self._supervisor.carry, live)
 

@@ -102,7 +102,7 @@ class Supervisor:
         self._on_ended(live, None)
 
     async def _run(self, live: LiveTurn) -> Ending:
-        live.tail.on_failure = lambda: live.stop(outcomes.STORE_FAILED)
+        live.tail.on_failure = live.fail
         deadline = self._clock.scope(live.deadline_at)
         try:
             with live.scope, deadline:

@@ -57,6 +57,10 @@ class LiveTurn:
             self.reason = reason
             self.scope.cancel(reason=reason.code)
 
+    def fail(self) -> None:
+        """A commit failed: the run must end, for nothing it does would be on record."""
+        self.stop(outcomes.STORE_FAILED)
+
     def move(self, to: State) -> None:
         self.state = advance(self.state, to)
 

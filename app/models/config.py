@@ -17,12 +17,14 @@ ANTHROPIC_URL = "https://api.anthropic.com"
 # Where a kind's provider is if `base_url` does not say, and the path that is not part of it.
 _DEFAULT_URLS = {
     "chat_completions": (OPENAI_URL, "/chat/completions"),
+    "responses": (OPENAI_URL, "/responses"),
     "anthropic": (ANTHROPIC_URL, "/v1/messages"),
 }
 # Kinds whose servers are not asked for the model they have.
 _NAMED = ("anthropic", "bedrock")
 
 Seconds = float | Literal["off"]
+Kind = Literal["chat_completions", "responses", "anthropic", "bedrock", "demo", "bench"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +52,12 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         api_key_file: a file that holds the key, readable by its owner alone.
         header_timeout, chunk_timeout, alive_timeout: see Limits; 0 or "off" means none.
         region, profile: of AWS; None: as its own programs choose them.
+        background: of the kind "responses": the provider goes on without us.
         options: members of the request body, as the provider documents them.
     """
 
     name: str
-    kind: Literal["chat_completions", "anthropic", "bedrock", "demo", "bench"] = "chat_completions"
+    kind: Kind = "chat_completions"
     base_url: str = ""
     model: str = ""
     api_key_env: str | None = None
@@ -65,6 +68,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_retries: int = 5
     region: str | None = None
     profile: str | None = None
+    background: bool = False
     options: dict[str, Any] = {}
 
     @property
@@ -88,6 +92,8 @@ def check(configs: list[ModelConfig]) -> None:
             raise _invalid(config, "max_retries is below 0")
         if config.kind in _NAMED and not config.model:
             raise _invalid(config, f"the kind {config.kind} needs `model`")
+        if config.background and config.kind != "responses":
+            raise _invalid(config, f"the kind {config.kind} has no background")
         if config.region is not None and not re.fullmatch(r"[a-z0-9-]+", config.region):
             raise _invalid(config, "region is not the name of one, like us-east-1")
         url_of(config)

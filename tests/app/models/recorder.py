@@ -17,7 +17,6 @@ class Recorder:
     calls: dict[str, "Call"] = field(default_factory=dict)
     parts: list["Part"] = field(default_factory=list)
     checkpoints: list[bytes] = field(default_factory=list)
-    checkpoints: list[bytes] = field(default_factory=list)
     rooms: int = 0
 
     # what tests ask
@@ -50,6 +49,23 @@ class Recorder:
 
     def count(self, kind: str) -> int:
         return sum(1 for entry in self.log if entry[0] == kind)
+
+    def at(self, checkpoint: int) -> "Recorder":
+        """The sink that a later life of ours begins with: as at that checkpoint, by its number."""
+        places = [place for place, entry in enumerate(self.log) if entry[0] == "checkpoint"]
+        before = Recorder()
+        for kind, *arguments in self.log[: places[checkpoint]]:
+            if kind == "tool_start":
+                made = self.calls[arguments[0]]
+                assert before.tool_start(made.name, made.provider_id) == made.id
+            elif kind == "tool_settled":
+                output, is_error = self.calls[arguments[0]].settled or (None, False)
+                before.tool_settled(arguments[0], output, is_error=is_error)
+            elif kind == "checkpoint":
+                before.checkpoint(arguments[0].encode())
+            else:
+                getattr(before, kind)(*arguments)
+        return before
 
     # Sink
 
@@ -94,26 +110,13 @@ class Recorder:
     def tool_settled(self, call_id: str, output: Any, *, is_error: bool = False) -> None:
         call = self.calls[call_id]
         assert call.input_text is not None, "a result before the input was complete"
-        assert not call.settled, "a second result"
-        call.settled, call.output, call.is_error = True, output, is_error
-        self._put("tool_settled", call_id)
-
-    def checkpoint(self, data: bytes) -> None:
-        self.checkpoints.append(data)
-        self._put("checkpoint", data.decode())
-
-    def final_text(self, text: str) -> None:
-        self._put("final_text", text)
-
-    def tool_settled(self, call_id: str, output: Any, *, is_error: bool = False) -> None:
-        call = self.calls[call_id]
-        assert call.input_text is not None, "settled before its input was complete"
-        assert call.settled is None, "settled twice"
+        assert call.settled is None, "a second result"
         call.settled = (output, is_error)
         self._put("tool_settled", call_id)
 
     def checkpoint(self, data: bytes) -> None:
         self.checkpoints.append(data)
+        self._put("checkpoint", data.decode())
 
     def progress(self) -> None:
         self._put("progress")
@@ -161,6 +164,3 @@ class Call:
     input_text: str | None = None
     # Output and whether it is an error, where the provider ran it.
     settled: tuple[Any, bool] | None = None
-    settled: bool = False
-    output: Any = None
-    is_error: bool = False

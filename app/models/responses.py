@@ -1,0 +1,297 @@
+"""The adapter for OpenAI's Responses API.
+
+In background mode the provider writes the response whether anybody listens or not, and numbers its
+events. Then a connection that breaks, and also a crash of ours, costs nothing: the rest is asked
+for. The price is a later first word, and that the provider stores the response.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import trio
+
+from app.models import responses_request
+from app.models.addresses import host_of
+from app.models.cancelling import is_for_good
+from app.models.chat_completions import list_models
+from app.models.errors import ModelError
+from app.models.event_reader import EventReader
+from app.models.http import Call, Http
+from app.models.interface import Completion, ModelRequest, ProviderState, Sink
+from app.models.responses_answer import Answer
+from app.models.sse import EVENT_BYTES
+
+# Before each try to go on, if the one before brought nothing new: the first at once, and together
+# longer than a gateway takes to restart.
+RESUME_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0)
+# A response that can no longer be streamed is asked for in whole: so often, and no longer than
+# OpenAI keeps it, about 10 minutes.
+POLL_SECONDS = 2.0
+POLLS = 300
+
+
+class Responses:
+    """Implements ResumableModel.
+
+    Args:
+        base_url: up to and without `/responses`.
+        model: the server's name for the model; "" means the first one it lists.
+        api_key: None where the server wants none.
+        missing: a sentence that says why there is no key though there should be; each request
+            fails with it.
+        background: see above. Cancelling tells the provider to stop.
+        options: members of the request body, over those made here.
+    """
+
+    provider = "responses"
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        http: Http,
+        base_url: str,
+        model: str,
+        api_key: str | None = None,
+        missing: str | None = None,
+        background: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.model = model
+        self.base_url = base_url
+        self._http = http
+        self._api_key = api_key
+        self._missing = missing
+        self._background = background
+        self._options = dict(options or {})
+        # Cleared when the model turns out to have no reasoning; then it is not asked for it again.
+        self._encrypted = True
+
+    async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
+        """See Model."""
+        if self._missing:
+            raise ModelError(self._missing, code="MODEL_UNAUTHORIZED", retryable=False)
+        if not self.model:
+            self.model = await self._first_model()
+        answer = self._answer(sink)
+        try:
+            await self._ask(request, answer, sink)
+        except ModelError as error:
+            if not self._can_go_on(answer, error):
+                self._give_up(answer)
+                raise
+            await self._rest(answer, sink, error)
+        except trio.Cancelled as cancelled:
+            if is_for_good(cancelled):
+                self._give_up(answer)
+            raise
+        return self._completion(answer)
+
+    async def resume(self, request: ModelRequest, sink: Sink, checkpoint: bytes) -> Completion:
+        """See ResumableModel."""
+        answer = self._answer(sink)
+        answer.restore(checkpoint)
+        await self._rest(answer, sink, self._gone())
+        return self._completion(answer)
+
+    # the request
+
+    async def _ask(self, request: ModelRequest, answer: Answer, sink: Sink) -> None:
+        try:
+            await self._exchange(self._create(request), answer, sink)
+        except ModelError as error:
+            # "Encrypted content is not supported with this model."
+            if not (error.status == 400 and self._encrypted and "ncrypted" in error.text):
+                raise
+            self._encrypted = False
+            await self._exchange(self._create(request), answer, sink)
+
+    def _create(self, request: ModelRequest) -> Call:
+        body = responses_request.body(
+            request,
+            provider=self.provider,
+            model=self.model,
+            options=self._options,
+            background=self._background,
+            encrypted=self._encrypted,
+        )
+        return self._call("POST", "", body=msgspec.json.encode(body), stream=True)
+
+    async def _exchange(self, call: Call, answer: Answer, sink: Sink) -> None:
+        reader = _Reader(answer, sink, call)
+        await self._http.exchange(call, sink, reader)
+        reader.end()
+
+    # the rest of a response that was begun
+
+    async def _rest(self, answer: Answer, sink: Sink, error: ModelError) -> None:
+        """Follow a response to its end, on as many connections as it takes.
+
+        Raises ModelError: `error` or a newer one if nothing more comes.
+        """
+        try:
+            await self._follow(answer, sink, error)
+        except trio.Cancelled as cancelled:
+            if is_for_good(cancelled):
+                self._give_up(answer)
+            raise
+        except ModelError:
+            self._give_up(answer)
+            raise
+
+    async def _follow(self, answer: Answer, sink: Sink, error: ModelError) -> None:
+        failures = 0  # tries in a row that brought nothing new
+        while failures < len(RESUME_PAUSES):
+            await trio.sleep(RESUME_PAUSES[failures])
+            seen = answer.sequence
+            try:
+                await self._exchange(self._continue(answer), answer, sink)
+                return
+            except ModelError as exc:
+                if _can_only_poll(exc):
+                    await self._poll(answer, sink)
+                    return
+                if not self._can_go_on(answer, exc):
+                    raise
+                error = exc
+            failures = 0 if answer.sequence > seen else failures + 1
+        raise error
+
+    async def _poll(self, answer: Answer, sink: Sink) -> None:
+        """Ask for the whole response until it is one, and show what is new in it."""
+        failures = 0
+        for _ in range(POLLS):
+            try:
+                found = await self._http.ask(self._retrieve(answer), limit=EVENT_BYTES)
+            except ModelError as error:
+                failures += 1
+                if error.status == 404:
+                    raise self._gone() from None
+                if not error.retryable or failures == len(RESUME_PAUSES):
+                    raise
+            else:
+                failures = 0
+                if isinstance(found, dict):
+                    answer.take_response(found)
+                if answer.ended:
+                    return
+            await sink.room()
+            await trio.sleep(POLL_SECONDS)
+        text = f"{host_of(self.base_url)} did not end the answer within {POLLS * POLL_SECONDS:g} s."
+        raise ModelError(text, code="MODEL_STALLED", retryable=True)
+
+    def _can_go_on(self, answer: Answer, error: ModelError) -> bool:
+        """Whether it was the connection that failed, and not the response."""
+        lost = error.code in ("MODEL_EOF", "MODEL_UNREACHABLE", "MODEL_PROTOCOL")
+        begun = answer.background and answer.id and not answer.ended
+        return bool(begun and error.retryable and (lost or error.status is not None))
+
+    def _give_up(self, answer: Answer) -> None:
+        """Nobody wants the response any more: the provider need not write it."""
+        if answer.background and answer.id and not answer.ended:
+            self._http.farewell(self._call("POST", f"/{quote(answer.id, safe='')}/cancel"))
+
+    def _gone(self) -> ModelError:
+        text = f"{host_of(self.base_url)} has the rest of the answer no longer."
+        return ModelError(text, code="MODEL_EOF", retryable=True)
+
+    # parts
+
+    def _answer(self, sink: Sink) -> Answer:
+        return Answer(
+            sink,
+            who=host_of(self.base_url),
+            background=self._background,
+            secrets=self._secrets,
+        )
+
+    def _completion(self, answer: Answer) -> Completion:
+        state = ProviderState(self.provider, self.model, {"output": answer.output})
+        return Completion(answer.finish_reason, answer.usage, state if answer.output else None)
+
+    def _continue(self, answer: Answer) -> Call:
+        return self._retrieve(answer, f"stream=true&starting_after={answer.sequence}", stream=True)
+
+    def _retrieve(self, answer: Answer, query: str = "", *, stream: bool = False) -> Call:
+        include = f"include[]={responses_request.ENCRYPTED}" if self._encrypted else ""
+        query = "&".join(filter(None, (query, include)))
+        path = f"/{quote(answer.id, safe='')}"
+        return self._call("GET", f"{path}?{query}" if query else path, stream=stream)
+
+    def _call(self, method: str, path: str, *, body: bytes = b"", stream: bool = False) -> Call:
+        return Call(
+            url=f"{self.base_url}/responses{path}",
+            headers={
+                "accept": "text/event-stream" if stream else "application/json",
+                "content-type": "application/json",
+                **self._authorization(),
+            },
+            body=body,
+            method=method,
+            secrets=self._secrets,
+        )
+
+    def _authorization(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        return (self._api_key,) if self._api_key else ()
+
+    async def _first_model(self) -> str:
+        names = await list_models(self._http, self.base_url, self._authorization())
+        if not names:
+            text = f"{host_of(self.base_url)} lists no models: set `model`."
+            raise ModelError(text, code="MODEL_NOT_FOUND", retryable=False)
+        return names[0]
+
+
+class _Reader(EventReader):
+    """One connection's part of a response."""
+
+    def __init__(self, answer: Answer, sink: Sink, call: Call) -> None:
+        super().__init__(sink, who=call.who, secrets=call.secrets)
+        self._answer = answer
+        # Events up to here were seen on an earlier connection: some servers repeat them.
+        self._seen = answer.sequence
+
+    def feed(self, data: bytes) -> bool:
+        answer, before = self._answer, self._answer.sequence
+        try:
+            return super().feed(data)
+        finally:
+            # Also after an event that is an error: those before it are shown.
+            if answer.background and answer.id and answer.sequence != before:
+                self.sink.checkpoint(answer.checkpoint())
+
+    def take(self, name: str, value: Any) -> bool:
+        if not isinstance(value, dict):
+            raise self.garbled()
+        if value.get("type") == "error" or (value.get("error") and "type" not in value):
+            raise self.failed(value)
+        self.spoke = True
+        sequence = value.get("sequence_number")
+        if isinstance(sequence, int):
+            if sequence <= self._seen:
+                self.sink.progress()
+                return True
+            self._answer.sequence = sequence
+        self._answer.take({"type": name, **value})
+        self.complete = self.done = self._answer.ended
+        return True
+
+    def take_whole(self, value: Any) -> None:
+        if not isinstance(value, dict) or value.get("error"):
+            raise self.failed(value)
+        self.spoke = True
+        self._answer.take_response(value)
+        self.complete = self._answer.ended
+
+
+def _can_only_poll(error: ModelError) -> bool:
+    """OpenAI streams a response no more when it is five minutes old; others never do it twice."""
+    status = error.status or 0
+    return 400 <= status < 500 and status not in (401, 403, 408, 409, 429)

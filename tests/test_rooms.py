@@ -22,13 +22,14 @@ ROOMS = ("app", "store", "web")
 COMPOSITION = ("app/__main__.py", "app/cli.py")
 
 # Where a task may be started (docs/decisions/0002): the lifetime, the turns, a step's tool calls,
-# the farewells to providers (nobody waits for them, so no turn can own them), the server's own
-# connections.
+# the farewells to providers (nobody waits for them, so no turn can own them), a look at
+# all models at once, the server's own connections.
 NURSERIES = (
     "app/lifetime.py",
     "app/turns/service.py",
     "app/turns/calls.py",
     "app/models/http.py",
+    "app/models/reachability.py",
     "web/transport/*.py",
 )
 

@@ -1,6 +1,6 @@
 """The adapter for Anthropic's Messages API, and for servers that speak it."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ from app.events import Usage
 from app.models import anthropic_request
 from app.models.addresses import host_of
 from app.models.anthropic_reader import MessageReader
-from app.models.errors import ModelError
+from app.models.errors import ModelError, NotConfiguredError
 from app.models.http import Call, Http
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
 from app.models.server_calls import ServerCalls
@@ -62,8 +62,7 @@ class Anthropic:
 
     async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
         """See Model. A response that the provider pauses is asked to go on."""
-        if self._missing:
-            raise ModelError(self._missing, code="MODEL_UNAUTHORIZED", retryable=False)
+        self._check()
         served = ServerCalls(sink)
         content: list[dict[str, Any]] = []
         usage: Usage | None = None
@@ -80,6 +79,20 @@ class Anthropic:
                 return Completion(reader.finish_reason, usage, state)
         text = f"{call.who} paused the answer more than {MOST_PAUSES} times."
         raise ModelError(text, code="MODEL_ERROR", retryable=False)
+
+    @property
+    def place(self) -> Hashable:
+        """See reachability.Probed."""
+        return self.base_url, self._api_key, self._missing
+
+    async def probe(self) -> None:
+        """See reachability.Probed."""
+        self._check()
+        await self._http.get_json(f"{self.base_url}/v1/models", self._authorization())
+
+    def _check(self) -> None:
+        if self._missing:
+            raise NotConfiguredError(self._missing)
 
     def _call(self, request: ModelRequest, paused: list[dict[str, Any]]) -> Call:
         body = anthropic_request.body(

@@ -4,19 +4,19 @@ What speaks AWS's formats comes from botocore, which is imported where a model n
 large as everything else together, and most people have no use for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
 
 from app.models import bedrock_request
-from app.models.errors import ModelError
+from app.models.errors import ModelError, NotConfiguredError
 from app.models.http import Call, Http
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
 
 if TYPE_CHECKING:
-    from app.models.bedrock_keys import KeySource
+    from app.models.bedrock_keys import Keys, KeySource
 
 WITHOUT_BOTOCORE = (
     "Models of the kind bedrock need the package botocore, which is not installed:"
@@ -77,22 +77,40 @@ class Bedrock:
             state=ProviderState(self.provider, self.model, state) if state else None,
         )
 
+    @property
+    def place(self) -> Hashable:
+        """See reachability.Probed."""
+        return self.provider, self.base_url, self._region, self._source, self._missing
+
+    async def probe(self) -> None:
+        """See reachability.Probed. The request is not signed: whoever refuses it is there."""
+        _, _, url = await self._found()
+        try:
+            await self._http.get_json(url)
+        except ModelError as error:
+            if error.code == "MODEL_UNREACHABLE":
+                raise
+
     async def _call(self, body: bytes) -> Call:
-        if self._source is None:
-            text = self._missing or WITHOUT_BOTOCORE
-            raise ModelError(text, code="MODEL_UNAUTHORIZED", retryable=False)
-        keys = await self._source.keys()
-        region = self._region or keys.region
-        if region is None:
-            text = f"The model {self.name} has no region: set `region` or AWS_REGION."
-            raise ModelError(text, code="MODEL_REQUEST_REFUSED", retryable=False)
-        url = f"{self.base_url or _url(region)}/model/{quote(self.model, safe='')}/converse-stream"
+        keys, region, base = await self._found()
+        url = f"{base}/model/{quote(self.model, safe='')}/converse-stream"
         headers = {
             "accept": "application/vnd.amazon.eventstream",
             "content-type": "application/json",
         }
         signed = keys.sign(url, headers, body, region)
         return Call(url=url, headers=signed, body=body, secrets=keys.secrets)
+
+    async def _found(self) -> tuple["Keys", str, str]:
+        """Keys, region and address."""
+        if self._source is None:
+            raise NotConfiguredError(self._missing or WITHOUT_BOTOCORE)
+        keys = await self._source.keys()
+        region = self._region or keys.region
+        if region is None:
+            text = f"The model {self.name} has no region: set `region` or AWS_REGION."
+            raise NotConfiguredError(text)
+        return keys, region, self.base_url or _url(region)
 
 
 def make(

@@ -20,6 +20,8 @@ from app.models.demo import Demo
 from app.models.errors import ModelError
 from app.models.http import Http
 from app.models.interface import Model
+from app.models.reachability import Reach, Reachability
+from app.models.responses import Responses
 
 __all__ = ["Catalogue", "Limits", "ModelConfig", "ModelInfo", "discover"]
 
@@ -46,6 +48,7 @@ class Catalogue:
     def __init__(self, entries: Iterable[tuple[Model, Limits]], default: str | None = None) -> None:
         self._entries = {model.name: (model, limits) for model, limits in entries}
         self.default = self.get(default or next(iter(self._entries))).name
+        self._reachability = Reachability(model for model, _ in self._entries.values())
 
     def get(self, name: str | None = None) -> Model:
         """The model of that name, or the first whose name goes on with "/"; None: the default.
@@ -64,6 +67,10 @@ class Catalogue:
             ModelInfo(model.name, model.provider, model.model, model.provider == Demo.provider)
             for model, _ in self._entries.values()
         ]
+
+    async def reachability(self) -> dict[str, Reach]:
+        """Which of them answer now, by name; at most two seconds, and kept for ten."""
+        return await self._reachability.known()
 
     def _find(self, name: str | None) -> tuple[Model, Limits]:
         name = self.default if name is None else name
@@ -119,6 +126,17 @@ def _make(config: ModelConfig, env: Mapping[str, str], http: Http) -> Model:
             missing=missing,
             region=config.region,
             profile=config.profile,
+            options=config.options,
+        )
+    if config.kind == "responses":
+        return Responses(
+            name=config.name,
+            http=http,
+            base_url=url_of(config),
+            model=config.model,
+            api_key=key,
+            missing=missing,
+            background=config.background,
             options=config.options,
         )
     return _ADAPTERS[config.kind](

@@ -1,6 +1,6 @@
 """The adapter for everything that speaks OpenAI's Chat Completions."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from app.models import chat_request
 from app.models.addresses import host_of
 from app.models.chat_reader import ChatReader
-from app.models.errors import ModelError
+from app.models.errors import ModelError, NotConfiguredError
 from app.models.http import Call, Http
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
 
@@ -49,8 +49,7 @@ class ChatCompletions:
 
     async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
         """See Model."""
-        if self._missing:
-            raise ModelError(self._missing, code="MODEL_UNAUTHORIZED", retryable=False)
+        self._check()
         if not self.model:
             self.model = await self._first_model()
         call = self._call(request)
@@ -63,6 +62,20 @@ class ChatCompletions:
             usage=reader.usage,
             state=ProviderState(self.provider, self.model, state) if state else None,
         )
+
+    @property
+    def place(self) -> Hashable:
+        """See reachability.Probed."""
+        return self.base_url, self._api_key, self._missing
+
+    async def probe(self) -> None:
+        """See reachability.Probed."""
+        self._check()
+        await list_models(self._http, self.base_url, self._authorization())
+
+    def _check(self) -> None:
+        if self._missing:
+            raise NotConfiguredError(self._missing)
 
     def _call(self, request: ModelRequest) -> Call:
         body = chat_request.body(

@@ -27,3 +27,10 @@ class ModelError(AppError):
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
+
+
+class NotConfiguredError(ModelError):
+    """Nothing was sent: the configuration lacks something, a key most of the time."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, code="MODEL_UNAUTHORIZED", retryable=False)

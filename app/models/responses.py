@@ -5,7 +5,7 @@ events. Then a connection that breaks, and also a crash of ours, costs nothing: 
 for. The price is a later first word, and that the provider stores the response.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ from app.models import responses_request
 from app.models.addresses import host_of
 from app.models.cancelling import is_for_good
 from app.models.chat_completions import list_models
-from app.models.errors import ModelError
+from app.models.errors import ModelError, NotConfiguredError
 from app.models.event_reader import EventReader
 from app.models.http import Call, Http
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
@@ -72,8 +72,7 @@ class Responses:
 
     async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
         """See Model."""
-        if self._missing:
-            raise ModelError(self._missing, code="MODEL_UNAUTHORIZED", retryable=False)
+        self._check()
         if not self.model:
             self.model = await self._first_model()
         answer = self._answer(sink)
@@ -96,6 +95,20 @@ class Responses:
         answer.restore(checkpoint)
         await self._rest(answer, sink, self._gone())
         return self._completion(answer)
+
+    @property
+    def place(self) -> Hashable:
+        """See reachability.Probed."""
+        return self.base_url, self._api_key, self._missing
+
+    async def probe(self) -> None:
+        """See reachability.Probed."""
+        self._check()
+        await list_models(self._http, self.base_url, self._authorization())
+
+    def _check(self) -> None:
+        if self._missing:
+            raise NotConfiguredError(self._missing)
 
     # the request
 

@@ -4,11 +4,12 @@ Durations are seconds, or text like "90s", "10m", "2h"; 0 and "off" mean none wh
 it. This module is where a default is stated; docs/configuration.md is checked against it.
 """
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 import platformdirs
@@ -18,9 +19,12 @@ from app.errors import InvalidError
 from app.models.catalogue import Limits, ModelConfig
 
 PREFIX = "UNBROKEN_"
+# 100 years: more is a slip of the pen, and breaks arithmetic further on.
+LONGEST_SECONDS = 100 * 366 * 86400.0
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 
 Duration = Annotated[float, Meta(ge=0, description="duration")]
+Interval = Annotated[float, Meta(gt=0, description="duration that cannot be off")]
 OptionalDuration = Annotated[float | None, Meta(description="duration or off")]
 Count = Annotated[int, Meta(ge=1)]
 
@@ -36,7 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     key: str = ""  # its private key (PEM)
     data: str = ""  # folder of the database; empty: the platform's user data folder
     model: str | None = None  # name of the default model
-    log_level: str = "info"  # debug, info, warning, error
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     turn_timeout: OptionalDuration = 3600.0  # a whole turn, wall clock
     header_timeout: OptionalDuration = 300.0  # a model request up to its first content
     chunk_timeout: OptionalDuration = 120.0  # silence within a model response
@@ -44,7 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_retries: Annotated[int, Meta(ge=0)] = 5  # of one model request
     tool_timeout: OptionalDuration = 300.0  # one tool call
     grace: Duration = 10.0  # what running turns get at a shutdown
-    heartbeat: Annotated[float, Meta(gt=0)] = 5.0  # silence on a stream before a comment is sent
+    heartbeat: Interval = 5.0  # silence on a stream before a comment is sent
     retention: OptionalDuration = 86400.0  # streams are kept so long after their end
     max_streams: Count = 10_000  # turns running or queued at once
     max_recoveries: Annotated[int, Meta(ge=0)] = 3  # of one turn, after crashes
@@ -75,17 +79,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def model_configs(self) -> list[ModelConfig]:
         """Raises InvalidError (CONFIG_INVALID), naming the table and the field."""
-        off = "off"
-        defaults = {
-            "header_timeout": off if self.header_timeout is None else self.header_timeout,
-            "chunk_timeout": off if self.chunk_timeout is None else self.chunk_timeout,
-            "alive_timeout": off if self.alive_timeout is None else self.alive_timeout,
-            "max_retries": self.max_retries,
-        }
+        defaults = {name: getattr(self, name) for name in (*_MODEL_DURATIONS, "max_retries")}
         return [
-            _convert({**defaults, **table, "name": name}, ModelConfig, f"models.{name}: ")
+            _model_config(name, {**defaults, **table, "name": name})
             for name, table in self.models.items()
         ]
+
+
+# Of a model; each has a setting of the same name that is its default.
+_MODEL_DURATIONS = ("header_timeout", "chunk_timeout", "alive_timeout")
+
+
+def _model_config(name: str, values: dict[str, Any]) -> ModelConfig:
+    for field in _MODEL_DURATIONS:
+        value = values[field]
+        values[field] = 0.0 if value is None else seconds(f"models.{name}.{field}", value)
+    config: ModelConfig = _convert(values, ModelConfig, f"models.{name}.", {})
+    return config
 
 
 def load(env: Mapping[str, str], given: Mapping[str, Any], config: Path | None = None) -> Settings:
@@ -98,65 +108,76 @@ def load(env: Mapping[str, str], given: Mapping[str, Any], config: Path | None =
 
     Raises InvalidError (CONFIG_INVALID) that names the source and the setting.
     """
-    values: dict[str, Any] = dict(_file(env, config))
+    path, table = _file(env, config)
+    said = {name: (str(path), value) for name, value in table.items()}
     for name in Settings.__struct_fields__:
-        text = env.get(f"{PREFIX}{name.upper()}")
-        if text and name != "models":
-            values[name] = text
-    values.update({name: value for name, value in given.items() if value is not None})
-    read = {name: _read(name, value) for name, value in values.items()}
-    settings: Settings = _convert(read, Settings, "")
+        variable = f"{PREFIX}{name.upper()}"
+        if env.get(variable) and name != "models":
+            said[name] = (variable, env[variable])
+    for name, value in given.items():
+        if value is not None:
+            said[name] = (f"--{name.replace('_', '-')}", value)
+    sources = {name: where for name, (where, _) in said.items()}
+    for name, where in sources.items():
+        if name not in _HINTS:
+            raise _invalid(f"{name}: there is no such setting", where)
+    read = {name: _read(name, value, where) for name, (where, value) in said.items()}
+    settings: Settings = _convert(read, Settings, "", sources)
     return settings
 
 
-def _file(env: Mapping[str, str], config: Path | None) -> dict[str, Any]:
+def _file(env: Mapping[str, str], config: Path | None) -> tuple[Path, dict[str, Any]]:
     named = config or (Path(env["UNBROKEN_CONFIG"]) if env.get("UNBROKEN_CONFIG") else None)
     path = named or Path("unbroken.toml")
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return path, tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         if named is None:
-            return {}
-        raise InvalidError(f"{path} does not exist", code="CONFIG_INVALID") from None
+            return path, {}
+        raise _invalid(f"{path} does not exist") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidError(f"{path} cannot be read: {error}", code="CONFIG_INVALID") from None
+        raise _invalid(f"{path} cannot be read: {error}") from None
 
 
 _HINTS = get_type_hints(Settings, include_extras=True)
 
 
-def _read(name: str, value: Any) -> Any:
-    hint = _HINTS.get(name)
+def _read(name: str, value: Any, where: str) -> Any:
+    hint = _HINTS[name]
     if hint == OptionalDuration:
-        return seconds(name, value) or None
-    if hint == Duration:
-        return seconds(name, value)
+        return seconds(name, value, where) or None
+    if hint in (Duration, Interval):
+        return seconds(name, value, where)
     return value
 
 
-def seconds(name: str, value: Any) -> float:
+def seconds(name: str, value: Any, where: str = "") -> float:
     """A duration as written by a person; 0.0 for "off". Raises InvalidError."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return float(value)
-    text = str(value).strip().lower()
-    if text in ("off", "none"):
-        return 0.0
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", text)
-    if match is None:
-        raise InvalidError(
-            f"{name}: {value!r} is not a duration; write 90, 90s, 10m, 2h or off",
-            code="CONFIG_INVALID",
-        )
-    return float(match[1]) * UNITS[match[2]]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        found = float(value) if value <= LONGEST_SECONDS else math.nan
+    else:
+        text = str(value).strip().lower()
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|)", text)
+        found = float(match[1]) * UNITS[match[2]] if match else math.nan
+        if text in ("off", "none"):
+            found = 0.0
+    if not 0 <= found <= LONGEST_SECONDS:  # nor is nan
+        text = f"{name}: {value!r} is not a duration; write 90, 90s, 10m, 2h or off"
+        raise _invalid(text, where)
+    return found
 
 
-def _convert(values: dict[str, Any], kind: type[Any], where: str) -> Any:
+def _convert(values: dict[str, Any], kind: type[Any], prefix: str, sources: dict[str, str]) -> Any:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        text = re.sub(r"^(.*?)(?: - at `\$\.(.*)`)?$", _sentence, str(error))
-        raise InvalidError(f"{where}{text}", code="CONFIG_INVALID") from None
+        match = re.fullmatch(r"(.*?)(?: - at `\$\.(.*)`)?", str(error), re.DOTALL)
+        assert match is not None
+        if match[2] is None:
+            raise _invalid(f"{prefix.rstrip('.')}: {match[1]}") from None
+        where = sources.get(re.split(r"[.\[]", match[2])[0], "")
+        raise _invalid(f"{prefix}{match[2]}: {match[1]}", where) from None
 
 
-def _sentence(match: re.Match[str]) -> str:
-    return f"{match[2]}: {match[1]}" if match[2] else match[1]
+def _invalid(text: str, where: str = "") -> InvalidError:
+    return InvalidError(f"{text} (from {where})" if where else text, code="CONFIG_INVALID")

@@ -142,6 +142,25 @@ export function createApi({ base, fetch = globalThis.fetch.bind(globalThis), sig
     signIn: (token) => json('POST', 'api/sign-in', { body: { token } }),
 
     /**
+     * What changed after an id of the feed, as server-sent events; null: from now on.
+     * @param {string|null} after @param {AbortSignal} signal
+     */
+    feed: (after, signal) =>
+      request('GET', 'api/feed', {
+        headers: { Accept: 'text/event-stream', ...(after ? { 'Last-Event-ID': after } : {}) }, signal,
+      }),
+
+    /**
+     * The same as `follow`, asked for piece by piece: what there is after a cursor, at the latest after a while.
+     * @param {Cursor} cursor @param {number} waitMs @param {AbortSignal} signal
+     * @returns {Promise<{events: {id: string|null, event: import('./types.js').Event}[], cursor: string, ended: boolean}>}
+     */
+    async poll(cursor, waitMs, signal) {
+      const query = `after=${encodeURIComponent(formatCursor(cursor))}&wait=${waitMs / 1000}`;
+      return answer(await request('GET', `api/streams/${cursor.stream}?${query}`, { signal }), signal);
+    },
+
+    /**
      * The stream after a cursor, as server-sent events. The caller limits the wait and reads the body.
      * @param {Cursor} cursor @param {AbortSignal} signal
      */

@@ -6,15 +6,18 @@ import { createApi } from './api.js';
 import { createDrafts, storageOf } from './drafts.js';
 import { uuidv7 } from './ids.js';
 import { createManager } from './manage.js';
+import { createNotices } from './notices.js';
 import { createPreferences } from './preferences.js';
 import { createRetrier } from './retry.js';
 import { addressOf, messageOf, threadOf } from './route.js';
 import { createSearch } from './search.js';
+import { createTabs } from './tabs.js';
 import { createThread } from './thread.js';
 import { createThreadList } from './threads.js';
 import { createUpload } from './upload.js';
 import { listenForWaking } from './wake.js';
 
+/** @import {Change} from './feed.js' */
 /** @import {Wake} from './link_state.js' */
 /** @import {Thread} from './thread.js' */
 /** @import {Models} from './types.js' */
@@ -93,9 +96,29 @@ export function createApp(window) {
     moved();
   }
 
+  const currentId = computed(() => current.value.id);
+  const notices = createNotices({ window: /** @type {Window & typeof globalThis} */ (window), base, storage: storageOf(window), list: threads.list, currentId, open });
+
+  /** @param {Change} change @param {boolean} leading this tab read it for all of them */
+  function news(change, leading) {
+    if (change.reset) {
+      threads.noticed(change);
+      void current.value.notice(Infinity);
+      return;
+    }
+    if (leading) notices.tell(change);
+    threads.noticed(change);
+    if (change.thread === currentId.peek()) void current.value.notice(change.deleted ? Infinity : change.version);
+  }
+
+  const tabs = createTabs({ window: /** @type {Window & typeof globalThis} */ (window), base, api, news });
+
   const manage = createManager({
     api, retrier, threads,
-    changed: (info) => kept.get(info.id)?.inform(info),
+    changed(info) {
+      notices.own(info.id, info.version);
+      kept.get(info.id)?.inform(info);
+    },
     removed(id) {
       drafts.forget(id);
       kept.delete(id);
@@ -112,6 +135,7 @@ export function createApp(window) {
     if (now - wokenAt < WAKE_JOIN_MS) return;
     wokenAt = now;
     retrier.wake();
+    tabs.wake();
     threads.refresh();
   }
 
@@ -122,20 +146,27 @@ export function createApp(window) {
 
   const stopListening = listenForWaking(window, {
     wake,
-    hidden: () => current.value.hidden(),
-    freeze: () => current.value.freeze(),
+    hidden() {
+      tabs.hidden();
+      current.value.hidden();
+    },
+    freeze() {
+      tabs.freeze();
+      current.value.freeze();
+    },
     online: (on) => { online.value = on; },
   });
   window.addEventListener('popstate', moved);
+  const gone = () => current.value.gone();
+  window.addEventListener('pagehide', gone);
   threads.refresh();
   reveal();
   retrier.until(() => api.models(), new AbortController().signal).then((known) => { models.value = known; }, () => undefined);
 
   return {
-    api, dialog, threads, manage, models, online, current, signedOut,
+    api, dialog, threads, manage, models, notices, online, current, currentId, signedOut,
     search: createSearch(api),
     preferences: createPreferences(base, storageOf(window)),
-    currentId: computed(() => current.value.id),
 
     /** @param {string|null} id null: a new thread @param {string|null} [message] to bring into view */
     open,
@@ -161,7 +192,10 @@ export function createApp(window) {
 
     close() {
       window.removeEventListener('popstate', moved);
+      window.removeEventListener('pagehide', gone);
       stopListening();
+      tabs.close();
+      notices.close();
       current.value.leave();
     },
   };

@@ -45,6 +45,10 @@ export function createDrafts(base, storage) {
   }
 
   return {
+    /** When the page went away while this thread's answer was being written; ms since 1970. @param {string} thread @returns {number|null} */
+    left: (thread) => Number(get(name('left', thread))) || null,
+    /** @param {string} thread @param {number|null} at */
+    keepLeft: (thread, at) => put(name('left', thread), at === null ? null : String(at)),
     /** @param {string} thread */
     text: (thread) => get(name('draft', thread)) ?? '',
     /** @param {string} thread @param {string} text */

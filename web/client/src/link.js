@@ -3,11 +3,15 @@
 import { createParser } from 'eventsource-parser';
 
 import { ApiError } from './api.js';
-import { INITIAL, step } from './link_state.js';
+import { parseCursor } from './cursor.js';
+import { INITIAL, LIVENESS_MS, step } from './link_state.js';
 
 /** @import {Api} from './api.js' */
 /** @import {LinkAction, LinkEvent, LinkState, Wake} from './link_state.js' */
 /** @import {Cursor, Event} from './types.js' */
+
+/** The server answers a poll at the latest after this: well within what counts as alive. */
+const POLL_WAIT_MS = LIVENESS_MS * 0.6;
 
 /**
  * What happened, without the time and the dice.
@@ -79,7 +83,7 @@ export function createLink(api, hooks) {
         break;
       case 'connect':
         request = new AbortController();
-        void follow(action.generation, action, request.signal);
+        void (action.mode === 'poll' ? poll : follow)(action.generation, action, request.signal);
         break;
       case 'load':
         request = new AbortController();
@@ -100,6 +104,26 @@ export function createLink(api, hooks) {
       tell({ type: 'opened', generation });
       if (response.body) await read(response.body, generation, signal);
       tell({ type: 'closed', generation });
+    } catch (error) {
+      fail(generation, error, signal);
+    }
+  }
+
+  /** Piece by piece: each answer comes whole, at the latest after POLL_WAIT_MS. @param {number} generation @param {Cursor} cursor @param {AbortSignal} signal */
+  async function poll(generation, cursor, signal) {
+    let at = cursor;
+    try {
+      for (let waitMs = 0; ; waitMs = POLL_WAIT_MS) {
+        const answer = await api.poll(at, waitMs, signal);
+        tell({ type: waitMs ? 'bytes' : 'opened', generation });
+        for (const { id, event } of answer.events) tell({ type: 'frame', generation, id, event });
+        if (signal.aborted) return;
+        if (answer.ended) {
+          tell({ type: 'nothing', generation });
+          return;
+        }
+        at = parseCursor(answer.cursor) ?? at;
+      }
     } catch (error) {
       fail(generation, error, signal);
     }

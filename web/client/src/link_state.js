@@ -44,12 +44,19 @@ const WAKE_JOIN_MS = 1_000;
 /** A response that ends so soon, without one event, was empty. */
 const EMPTY_WITHIN_MS = 1_000;
 
+/** So many connections in a row that fell silent, though the server answers otherwise: streams are held
+ * back on the way (a proxy that buffers), and the log is asked for piece by piece. */
+const MUTE_LIMIT = 2;
+
 /** Of so many empty answers one is followed by loading the thread, to see whether anything runs. */
 const LOAD_EACH = 5;
 
 /** Signals after which a connection may be dead though it looks young: a fetch that was frozen never
  * says another word, and a new network keeps no old connection. */
 const HARD_WAKES = new Set(['resume', 'pageshow', 'online']);
+
+/** Signals after which what is on the way may be another. */
+const NEW_WAYS = new Set(['online', 'manual']);
 
 /** Signals that say the person can see the page. */
 const SEEN_WAKES = new Set(['visible', 'focus', 'pageshow', 'manual']);
@@ -68,6 +75,9 @@ const SEEN_WAKES = new Set(['visible', 'focus', 'pageshow', 'manual']);
  * @property {number} attempt failures in a row; cleared by an event or a healthy while
  * @property {number} empties empty answers in a row; cleared by an event
  * @property {number} frames received by this connection
+ * @property {'stream'|'poll'} mode how the log is read
+ * @property {number} mute connections in a row that fell silent while the server answered; cleared by a
+ *   beat that came in time, or when the server does not answer at all
  * @property {number} since ms, when this phase began
  * @property {number} heardAt ms, the last byte of this connection
  * @property {number} until ms, the end of the wait
@@ -102,7 +112,7 @@ const SEEN_WAKES = new Set(['visible', 'focus', 'pageshow', 'manual']);
  * What to do, in this order.
  * @typedef {{type: 'abort', generation: number}
  * | {type: 'timer', at: number|null}
- * | {type: 'connect', generation: number, stream: string, seq: number}
+ * | {type: 'connect', generation: number, stream: string, seq: number, mode: 'stream'|'poll'}
  * | {type: 'load', generation: number}
  * | {type: 'apply', event: Event, cursor: Cursor|null}} LinkAction
  */
@@ -112,7 +122,7 @@ const SEEN_WAKES = new Set(['visible', 'focus', 'pageshow', 'manual']);
 /** @type {LinkState} */
 export const INITIAL = Object.freeze({
   phase: 'idle', generation: 0, stream: null, seq: 0, past: [], next: 'connect', attempt: 0, empties: 0,
-  frames: 0, since: 0, heardAt: 0, until: 0, hiddenAt: null, missing: null, error: null,
+  frames: 0, mode: 'stream', mute: 0, since: 0, heardAt: 0, until: 0, hiddenAt: null, missing: null, error: null,
 });
 
 /** @type {LinkAction[]} */
@@ -130,11 +140,11 @@ export function step(state, event) {
     case 'loaded': return onLoaded(state, event);
     case 'follow': return onFollow(state, event);
     case 'opened': return state.phase === 'connecting' ? enter(state, 'open', event.now) : stay(state);
-    case 'bytes': return state.phase === 'open' ? stay({ ...state, heardAt: event.now }) : stay(state);
+    case 'bytes': return state.phase === 'open' ? onBytes(state, event) : stay(state);
     case 'frame': return state.phase === 'open' ? onFrame(state, event) : stay(state);
     case 'closed': return busy(state) ? onClosed(state, event) : stay(state);
     case 'nothing': return busy(state) ? onNothing(state, event) : stay(state);
-    case 'failed': return busy(state) ? drop({ ...state, error: event.code }, event) : stay(state);
+    case 'failed': return busy(state) ? drop({ ...state, mute: 0, error: event.code }, event) : stay(state);
     case 'refused': return busy(state) ? onRefused(state, event) : stay(state);
     case 'tick': return onTick(state, event);
     case 'wake': return onWake(state, event);
@@ -213,7 +223,7 @@ function begin(state, what, now) {
   /** @type {LinkAction} */
   const start = what === 'load'
     ? { type: 'load', generation }
-    : { type: 'connect', generation, stream: /** @type {string} */ (state.stream), seq: state.seq };
+    : { type: 'connect', generation, stream: /** @type {string} */ (state.stream), seq: state.seq, mode: state.mode };
   return { state: { ...next, generation }, actions: [...actions, start] };
 }
 
@@ -351,12 +361,32 @@ function onTick(state, { now, random }) {
   if (now < at) return stay(state, [{ type: 'timer', at }]); // bytes came meanwhile
   if (state.phase === 'waiting') return begin(state, state.next, now);
   if (state.phase === 'open' && now >= hiddenUntil(state)) return enter({ ...state, next: 'connect' }, 'paused', now);
-  return drop({ ...state, error: 'SILENT' }, { now, random });
+  return onSilence(state, { now, random });
+}
+
+/**
+ * The first silence is followed by an ordinary request: if that is answered and the next connection is
+ * as silent, streams do not get through.
+ * @param {LinkState} state @param {{now: number, random: number}} at @returns {Step}
+ */
+function onSilence(state, at) {
+  if (state.phase === 'loading') return drop({ ...state, mute: 0, error: 'SILENT' }, at);
+  const mute = state.mute + 1;
+  if (mute >= MUTE_LIMIT) return drop({ ...state, mute, mode: 'poll', next: 'connect', error: 'SILENT' }, at);
+  return drop({ ...state, mute, next: 'load', error: 'SILENT' }, at);
+}
+
+/** @param {LinkState} state @param {{now: number}} at @returns {Step} */
+function onBytes(state, { now }) {
+  const inTime = now - state.since >= HEARTBEAT_MS && state.mode === 'stream';
+  return stay({ ...state, heardAt: now, mute: inTime ? 0 : state.mute });
 }
 
 /** @param {LinkState} before @param {LinkEvent & {type: 'wake'}} event @returns {Step} */
 function onWake(before, { reason, now, random }) {
-  const state = SEEN_WAKES.has(reason) && before.hiddenAt !== null ? { ...before, hiddenAt: null } : before;
+  const seen = SEEN_WAKES.has(reason) && before.hiddenAt !== null ? { ...before, hiddenAt: null } : before;
+  // A new network may let streams through.
+  const state = NEW_WAYS.has(reason) && seen.mode === 'poll' ? { ...seen, mode: /** @type {const} */ ('stream'), mute: 0 } : seen;
   switch (state.phase) {
     case 'waiting':
     case 'paused': return begin(state, state.next, now);

@@ -32,6 +32,17 @@ export const TEXT = {
   found: (/** @type {number} */ count) => (count === 1 ? '1 message found' : `${count} messages found`),
   foundIn: { user: 'You', assistant: 'Answer' },
 
+  awayGoesOn: (/** @type {string} */ from, /** @type {string} */ to) =>
+    `You were away from ${from} to ${to}. The answer went on; nothing is missing.`,
+  awayEnded: (/** @type {string} */ from, /** @type {string} */ to, /** @type {string} */ how, /** @type {string} */ at) =>
+    `You were away from ${from} to ${to}. The answer ${how} at ${at}; nothing is missing.`,
+  awayHow: { finished: 'was finished', failed: 'failed', cancelled: 'was stopped', aborted: 'was stopped', interrupted: 'was given up' },
+  dismiss: 'Dismiss',
+  unread: 'Unread',
+  notify: 'Tell me when an answer is ready',
+  answerEnded: 'The answer has ended.',
+  buffered: 'Something on the way holds streams back, so the page asks every few seconds instead.',
+
   showThreads: 'Show chats',
   hideThreads: 'Hide chats',
   older: 'Show older chats',

@@ -23,11 +23,16 @@ import {
 
 /** @typedef {ReturnType<typeof createThread>} Thread */
 
-/** @typedef {{shown: ReturnType<typeof shown>, until: number, waiting: boolean}} Connection */
+/** @typedef {{shown: ReturnType<typeof shown>, until: number, waiting: boolean, polling: boolean}} Connection */
 
 /** @typedef {{parent?: string|null, during?: 'queue'|'interrupt', files?: readonly FilePart[]}} Sending */
 
 /** What a thread is answered with; null: the default, none. @typedef {{model: string|null, instructions: string|null}} Settings */
+
+/** Nobody listened for less than this: not worth a word. */
+const AWAY_MS = 15_000;
+
+/** When nobody listened to an answer, ms since 1970. @typedef {{from: number, to: number}} Away */
 
 /**
  * Sending goes on after `leave`; reading does not.
@@ -45,7 +50,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   /** @type {ThreadState} */
   let state = { ...emptyThread(id, fresh ? 'new' : 'loading'), outbox: drafts.outbox(id) };
   const view = signal(state);
-  const connection = signal(/** @type {Connection} */ ({ shown: 'quiet', until: 0, waiting: false }));
+  const connection = signal(/** @type {Connection} */ ({ shown: 'quiet', until: 0, waiting: false, polling: false }));
   const draft = signal(drafts.text(draftKey()));
   const files = createDraftFiles({
     upload, retrier, limit: fileLimit, kept: drafts.files(draftKey()), keep: (parts) => drafts.keepFiles(draftKey(), parts),
@@ -61,6 +66,12 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   let selecting = new AbortController(); // of the selected branch on its way to the server
   /** @type {{id: string, controller: AbortController}|null} the message that is being sent; one at a time, in order */
   let sending = null;
+
+  /** Shown until something is sent. */
+  const away = signal(/** @type {Away|null} */ (null));
+  let deafSince = drafts.left(id); // ms since 1970; null while the answer is listened to
+  let newest = 0; // version the feed told of while `notice` was not done with an older one
+  let noticing = false; // one snapshot at a time; set while it is under way
 
   const publish = oncePerFrame(() => { view.value = state; });
   const link = createLink(api, { apply, load, changed: linkChanged });
@@ -86,9 +97,21 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
 
   /** @param {LinkState} next */
   function linkChanged(next) {
-    const { shown: before, until, waiting } = connection.peek();
-    const now = { shown: shown(next), until: next.until, waiting: next.phase === 'waiting' };
-    if (now.shown !== before || now.until !== until || now.waiting !== waiting) connection.value = now;
+    if (next.phase === 'open' || next.phase === 'idle') heard();
+    else if (state.live && (next.phase === 'waiting' || next.phase === 'paused')) deafSince ??= Date.now();
+    const { shown: before, until, waiting, polling } = connection.peek();
+    const now = {
+      shown: shown(next), until: next.until, waiting: next.phase === 'waiting', polling: next.mode === 'poll' && next.phase === 'open',
+    };
+    if (now.shown !== before || now.until !== until || now.waiting !== waiting || now.polling !== polling) connection.value = now;
+  }
+
+  function heard() {
+    if (deafSince === null) return;
+    const to = Date.now();
+    if (to - deafSince >= AWAY_MS) away.value = { from: deafSince, to };
+    deafSince = null;
+    drafts.keepLeft(id, null);
   }
 
   // reading
@@ -105,6 +128,30 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
     }
     deliver();
     return state.live?.cursor ?? null;
+  }
+
+  /**
+   * The server says that the thread changed. What is known already is not asked for; a stream that is
+   * open is not disturbed.
+   * @param {number} version
+   */
+  async function notice(version) {
+    newest = Math.max(newest, version);
+    if (noticing || document.hidden || state.phase === 'loading' || sending) return;
+    noticing = true;
+    try {
+      while (newest > (state.info?.version ?? 0)) {
+        const asked = newest;
+        await load(new AbortController().signal);
+        followNext();
+        if (newest === asked) break; // the snapshot may be older than the feed by a moment, not for long
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError)) reportError(error); // else the link finds out
+    } finally {
+      newest = 0;
+      noticing = false;
+    }
   }
 
   /** @param {Event} event @param {Cursor|null} cursor */
@@ -126,6 +173,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   /** @param {string} text @param {Sending} [options] */
   function send(text, { parent, during = 'queue', files: parts = [] } = {}) {
     const first = state.phase === 'new' && !state.outbox.length;
+    away.value = null;
     const { model, instructions } = wishes.value;
     // The server may not have heard yet which branch is selected.
     const follows = parent === undefined && state.choosing ? state.choosing : parent;
@@ -166,6 +214,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
       })
       .finally(() => {
         sending = null;
+        if (newest) void notice(newest); // put off, for it might have been our own doing
         deliver();
       });
   }
@@ -263,7 +312,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   }
 
   return {
-    id, view, connection, draft, files, wishes, wanted, editing, write, send, sendDraft, sendAgain, answerAgain, stop, takeBack, select, set, inform,
+    id, view, connection, away, draft, files, wishes, wanted, editing, write, send, sendDraft, sendAgain, answerAgain, stop, takeBack, select, set, inform,
 
     /** Address of an attached file. */
     fileAddress: api.attachment,
@@ -282,11 +331,17 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
     /** It is not shown any more: no connection is held for it. */
     leave: () => link.release(),
 
+    notice,
+
     /** @param {Wake} reason */
     wake(reason) {
       if (state.phase !== 'new') link.wake(reason);
     },
     hidden: () => link.hidden(),
     freeze: () => link.freeze(),
+    /** The page goes: what it was reading is remembered. */
+    gone() {
+      if (state.live) drafts.keepLeft(id, deafSince ?? Date.now());
+    },
   };
 }

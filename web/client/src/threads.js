@@ -3,11 +3,15 @@
 import { signal } from '@preact/signals';
 
 /** @import {Api} from './api.js' */
+/** @import {Change} from './feed.js' */
 /** @import {Retrier} from './retry.js' */
 /** @import {ThreadInfo, ThreadPage} from './types.js' */
 
 /** @typedef {{threads: readonly ThreadInfo[], next: string|null, loaded: boolean}} ThreadList */
 /** @typedef {ReturnType<typeof createThreadList>} Threads */
+
+/** Changes within this time are asked for together. */
+const JOIN_MS = 200;
 
 /** @param {Api} api @param {Retrier} retrier */
 export function createThreadList(api, retrier) {
@@ -30,8 +34,32 @@ export function createThreadList(api, retrier) {
     }
   }
 
+  let stale = false; // a hidden page has not asked for what changed; cleared when it does
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  let soon;
+
   return {
     list,
+    /**
+     * The server says that a thread changed. A burst of changes is one request; a hidden page asks when it is seen.
+     * @param {Change} change
+     */
+    noticed(change) {
+      if (!change.reset) {
+        const known = list.value.threads.find(({ id }) => id === change.thread);
+        if (change.deleted) this.drop(change.thread);
+        else if (known && known.version >= change.version) return;
+        else if (known) this.replace(change.thread, { state: change.state });
+      }
+      stale = true;
+      if (document.hidden) return;
+      clearTimeout(soon);
+      soon = setTimeout(() => this.catchUp(), JOIN_MS);
+    },
+    /** Ask for what was put off. */
+    catchUp() {
+      if (stale) this.refresh();
+    },
     /** What a person changed shows at once; the next refresh has the server's word. @param {string} id @param {Partial<ThreadInfo>} changes */
     replace(id, changes) {
       const { threads } = list.value;
@@ -42,7 +70,11 @@ export function createThreadList(api, retrier) {
       list.value = { ...list.value, threads: list.value.threads.filter((thread) => thread.id !== id) };
     },
     /** Joined: however often it is asked for, one request is under way. */
-    refresh: () => void refresh().catch(reportError),
+    refresh() {
+      stale = false;
+      clearTimeout(soon);
+      void refresh().catch(reportError);
+    },
     async more() {
       const { next } = list.value;
       if (!next) return;

@@ -137,7 +137,7 @@ export class FakeServer {
     const wrong = await this.fault?.(request);
     init.signal?.throwIfAborted();
     if (wrong) return wrong;
-    const response = this.route(request, init.signal);
+    const response = await this.route(request, init.signal);
     if (this.loses?.(request)) throw new TypeError('Failed to fetch');
     return response;
   }
@@ -154,6 +154,7 @@ export class FakeServer {
     const stream = this.streams.get(id);
     if (!stream) return refusal(404, 'STREAM_NOT_FOUND');
     if (method === 'DELETE') return this.stopStream(stream);
+    if (path.includes('wait=')) return this.poll(stream, new URLSearchParams(path.split('?')[1]), signal);
     return this.follow(stream, headers.get('Last-Event-ID'), signal);
   }
 
@@ -188,6 +189,31 @@ export class FakeServer {
   stopMessage(threadId, messageId) {
     const answer = this.threads.get(threadId)?.messages.find(({ parent }) => parent === messageId);
     return answer ? this.stopStream(this.streams.get(answer.turn.stream)) : new Response(null, { status: 204 });
+  }
+
+  /** @param {FakeStream} stream @param {URLSearchParams} query @param {AbortSignal} signal */
+  async poll(stream, query, signal) {
+    const [name, seq] = (query.get('after') ?? '').split(':');
+    const at = { name, seq: Number(seq) };
+    const until = Date.now() + 1_000 * Number(query.get('wait'));
+    for (;;) {
+      signal.throwIfAborted();
+      const events = [];
+      for (let next = this.next(at); next; next = this.next(at)) events.push(next);
+      const ended = events.at(-1)?.event.type === 'outcome' || (!events.length && stream.turn.ended);
+      if (events.length || ended || Date.now() >= until) return json(200, { events, cursor: `${at.name}:${at.seq}`, ended });
+      await new Promise((resolve) => { setTimeout(resolve, 50); });
+    }
+  }
+
+  /** The event after a position, which moves on. @param {{name: string, seq: number}} at */
+  next(at) {
+    const event = this.streams.get(at.name)?.events[at.seq];
+    if (!event) return null;
+    at.seq += 1;
+    const found = { id: `${at.name}:${at.seq}`, event };
+    if (event.type === 'superseded') Object.assign(at, { name: event.stream, seq: 0 });
+    return found;
   }
 
   /** @param {FakeStream} stream @param {string|null} lastEventId @param {AbortSignal} signal */

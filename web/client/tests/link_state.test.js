@@ -119,7 +119,7 @@ describe('F3 following', () => {
     const link = new Driver().open('s1', 40);
     expect(link.follow('s2', 0)).toEqual([
       { type: 'abort', generation: expect.any(Number) }, { type: 'timer', at: expect.any(Number) },
-      { type: 'connect', generation: link.state.generation, stream: 's2', seq: 0 },
+      { type: 'connect', generation: link.state.generation, stream: 's2', seq: 0, mode: 'stream' },
     ]);
   });
 
@@ -538,3 +538,57 @@ test('F3 M3 R3 P09 P10 any order of duplicates, holes, cuts, late frames and rec
       expect(fold.parts).toEqual([{ type: 'text', id: 'p', text: plan.texts.join(''), state: 'done' }]);
     }), { numRuns: 1_000 });
 }, 60_000);
+
+describe('F1 a network that holds streams back', () => {
+  /** Lets the connection that is due fall silent, answering the requests in between. @param {Driver} link */
+  function silence(link) {
+    link.pass(LIVENESS_MS);
+    while (link.state.phase === 'waiting') link.pass(link.state.until - link.now);
+    if (link.state.phase === 'loading') link.send({ type: 'loaded', target: { stream: 's1', seq: 0 } });
+  }
+
+  test('F1 two silent connections, with an answer in between, and the log is asked for piece by piece', () => {
+    const link = new Driver();
+    link.follow();
+    silence(link);
+    expect(link.state).toMatchObject({ phase: 'connecting', mode: 'stream' });
+    silence(link);
+    expect(link.actions.at(-1)).toMatchObject({ type: 'connect', mode: 'poll', stream: 's1' });
+    link.send({ type: 'opened' });
+    link.frame(1);
+    expect(link.applied).toHaveLength(1);
+    expect(shown(link.state)).toBe('quiet');
+  });
+
+  test('F2 a server that does not answer at all is no reason to give streams up', () => {
+    const link = new Driver();
+    link.follow();
+    for (let i = 0; i < 6; i++) {
+      link.pass(LIVENESS_MS);
+      link.send({ type: 'failed', code: 'NETWORK' });
+      link.pass(10_000);
+    }
+    expect(link.state.mode).toBe('stream');
+  });
+
+  test('F2 a beat that comes in time forgives the silence before', () => {
+    const link = new Driver();
+    link.follow();
+    silence(link);
+    link.send({ type: 'opened' });
+    link.now += HEARTBEAT_MS;
+    link.send({ type: 'bytes' });
+    expect(link.state.mute).toBe(0);
+  });
+
+  test('F1 another network gets another chance', () => {
+    const link = new Driver();
+    link.follow();
+    silence(link);
+    silence(link);
+    link.send({ type: 'opened' });
+    link.now += 5_000;
+    link.send({ type: 'wake', reason: 'online' });
+    expect(link.actions.at(-1)).toMatchObject({ type: 'connect', mode: 'stream' });
+  });
+});

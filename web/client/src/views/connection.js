@@ -9,9 +9,10 @@ import { TEXT } from '../text.js';
 /** @param {{app: App}} props */
 export function ConnectionLine({ app }) {
   const thread = app.current.value;
-  const { shown, waiting } = thread.connection.value;
-  const text = app.signedOut.value ? null : words(shown, app.online.value, thread.view.value.phase);
-  return h('div', { class: 'connection', role: 'status', 'data-testid': 'connection', 'data-state': app.online.value ? shown : 'offline' },
+  const { shown, waiting, polling } = thread.connection.value;
+  const said = app.signedOut.value ? null : words(shown, app.online.value, thread.view.value.phase);
+  const text = said ?? (polling ? TEXT.buffered : null);
+  return h('div', { class: 'connection', role: 'status', 'data-testid': 'connection', 'data-state': app.online.value ? shown : 'offline', 'data-polling': polling },
     text ? h('p', { class: shown === 'lost' || shown === 'blocked' ? 'bad' : '' },
       h('span', { class: 'pulse', 'aria-hidden': 'true' }), text,
       waiting || shown === 'lost' || shown === 'blocked'

@@ -6,6 +6,7 @@ import { useCallback, useEffect, useState } from 'preact/hooks';
 import { TEXT } from '../text.js';
 import { Announcer } from './announcer.js';
 import { DropZone } from './attaching.js';
+import { AwayLine } from './away.js';
 import { Composer } from './composer.js';
 import { ConnectionLine } from './connection.js';
 import { Conversation } from './conversation.js';
@@ -30,6 +31,8 @@ export function Page({ app }) {
   return h('div', { class: `page ${drawer ? 'with-drawer' : ''}`, onKeyDown },
     h('aside', { class: 'side', id: 'side' },
       h('div', { class: 'brand' }, h('p', null, TEXT.product),
+        app.notices.permission.value === 'default'
+          ? h(IconButton, { icon: 'bell', label: TEXT.notify, testid: 'notify', onClick: app.notices.ask }) : null,
         h(IconButton, { icon: 'keyboard', label: TEXT.shortcuts, testid: 'shortcuts', onClick: () => { app.dialog.value = { name: 'shortcuts' }; } })),
       h(ThreadList, { app, close })),
     h('div', { class: 'shade', onClick: close }),
@@ -39,7 +42,7 @@ export function Page({ app }) {
           'aria-controls': 'side', 'data-testid': 'menu', onClick: () => setDrawer(!drawer) }, h(Icon, { name: 'menu' })),
         h(Title, { app })),
       h(Current, { app }),
-      h('div', { class: 'foot' }, h(ConnectionLine, { app }), h(Composer, { app }))),
+      h('div', { class: 'foot' }, h(AwayLine, { app }), h(ConnectionLine, { app }), h(Composer, { app }))),
     h(Announcer, { app }),
     h(DropZone, { app }),
     app.dialog.value ? h(Dialogs, { app }) : null,
@@ -58,9 +61,11 @@ function Title({ app }) {
   const listed = app.threads.list.value.threads.find((thread) => thread.id === id); // renewed more often
   const title = listed?.title ?? info?.title ?? null;
   const running = live !== null;
+  const unread = app.notices.unread.value.size;
   useEffect(() => {
-    document.title = TEXT.pageTitle(title, running);
-  }, [title, running]);
+    document.title = (unread ? `(${unread}) ` : '') + TEXT.pageTitle(title, running);
+    document.querySelector('link[rel=icon]')?.setAttribute('href', unread ? 'static/icon-unread.svg' : 'static/icon.svg');
+  }, [title, running, unread]);
   useEffect(() => {
     if (phase !== 'loading') document.documentElement.dataset.ready = 'true';
   }, [phase]);

@@ -34,7 +34,7 @@ export function ThreadList({ app, close }) {
       h('ul', { key: 'list' }, threads.map((thread) => h('li', { key: thread.id, 'data-testid': 'thread', 'data-id': thread.id, 'data-state': thread.state },
         renaming === thread.id
           ? h(Rename, { app, thread, done: () => setRenaming(null) })
-          : h(Entry, { thread, current: thread.id === current, href: app.hrefOf(thread.id), onClick: open(thread.id),
+          : h(Entry, { thread, unread: app.notices.unread.value.has(thread.id), current: thread.id === current, href: app.hrefOf(thread.id), onClick: open(thread.id),
             onMenu: (anchor) => setMenu({ thread, anchor }) })))),
       loaded && !threads.length ? h('p', { key: 'empty', class: 'empty' }, TEXT.noThreads) : null,
       next ? h('button', { key: 'older', type: 'button', class: 'quiet', onClick: app.threads.more, 'data-testid': 'older' }, TEXT.older) : null,
@@ -42,12 +42,13 @@ export function ThreadList({ app, close }) {
     menu ? h(ThreadMenu, { key: menu.thread.id, app, ...menu, rename: () => setRenaming(menu.thread.id), close: () => setMenu(null) }) : null);
 }
 
-/** @param {{thread: ThreadInfo, current: boolean, href: string, onClick: (event: MouseEvent) => void, onMenu: (anchor: HTMLElement) => void}} props */
-function Entry({ thread: { title, state, pinned }, current, href, onClick, onMenu }) {
+/** @param {{thread: ThreadInfo, unread: boolean, current: boolean, href: string, onClick: (event: MouseEvent) => void, onMenu: (anchor: HTMLElement) => void}} props */
+function Entry({ thread: { title, state, pinned }, unread, current, href, onClick, onMenu }) {
   return [
     h('a', { key: 'link', href, onClick, 'aria-current': current ? 'page' : undefined, dir: 'auto', title: title ?? undefined },
       pinned ? h('span', { class: 'pinned', role: 'img', 'aria-label': TEXT.pinned }, h(Icon, { name: 'pin' })) : null,
       h('span', { class: 'title' }, title || TEXT.untitled),
+      unread ? h('span', { class: 'badge unread', role: 'img', 'aria-label': TEXT.unread, 'data-testid': 'unread' }) : null,
       state === 'idle' ? null : h('span', { class: `badge ${state}`, role: 'img', 'aria-label': state === 'running' ? TEXT.working : TEXT.waitingInQueue })),
     h(IconButton, { key: 'menu', icon: 'more', label: TEXT.threadMenu(title || TEXT.untitled), testid: 'thread-menu', 'aria-haspopup': 'menu',
       onClick: (/** @type {MouseEvent} */ { currentTarget }) => onMenu(/** @type {HTMLElement} */ (currentTarget)) }),

@@ -1,0 +1,103 @@
+// What happened where nobody looked: threads that are unread, and the browser's own notes. Effects.
+
+import { computed, effect, signal } from '@preact/signals';
+
+import { TEXT } from './text.js';
+
+/** @import {ReadonlySignal} from '@preact/signals' */
+/** @import {ThreadNews} from './feed.js' */
+/** @import {ThreadList} from './threads.js' */
+
+/** @typedef {ReturnType<typeof createNotices>} Notices */
+
+/**
+ * A thread is unread when it is at rest in a version that this browser has not shown.
+ * @param {object} options
+ * @param {Window & typeof globalThis} options.window
+ * @param {string} options.base
+ * @param {Storage|null} options.storage
+ * @param {ReadonlySignal<ThreadList>} options.list
+ * @param {ReadonlySignal<string>} options.currentId
+ * @param {(id: string) => void} options.open
+ */
+export function createNotices({ window, base, storage, list, currentId, open }) {
+  const { document, Notification } = window;
+  const name = `unbroken:${new URL(base).pathname}:seen`;
+  const seen = signal(read());
+  const visible = signal(!document.hidden);
+  const permission = signal(Notification ? Notification.permission : 'denied');
+
+  const unread = computed(() => new Set(list.value.threads
+    .filter(({ id, version, state }) => state === 'idle' && version > (seen.value[id] ?? version)).map(({ id }) => id)));
+
+  /** @returns {Record<string, number>} shown version by thread */
+  function read() {
+    try {
+      return JSON.parse(storage?.getItem(name) ?? '{}');
+    } catch {
+      return {};
+    }
+  }
+
+  /** @param {Record<string, number>} next */
+  function keep(next) {
+    seen.value = next;
+    try {
+      storage?.setItem(name, JSON.stringify(next));
+    } catch {
+      // Full: it holds until the page goes.
+    }
+  }
+
+  // Threads that are new here count as seen; so does the one that is shown.
+  const stopMarking = effect(() => {
+    const { threads, loaded } = list.value;
+    if (!loaded) return;
+    const before = seen.peek();
+    const shown = visible.value ? currentId.value : null;
+    const fresh = threads.filter(({ id, version }) => before[id] === undefined || (id === shown && before[id] < version));
+    if (fresh.length) keep({ ...before, ...Object.fromEntries(fresh.map(({ id, version }) => [id, version])) });
+  });
+
+  const onVisibility = () => { visible.value = !document.hidden; };
+  /** Another tab has shown something. @param {StorageEvent} event */
+  const onStorage = ({ key }) => {
+    if (key === name) seen.value = read();
+  };
+  document.addEventListener('visibilitychange', onVisibility);
+  window.addEventListener('storage', onStorage);
+
+  return {
+    unread,
+    permission,
+
+    /** The person did it: nothing to be told of. @param {string} id @param {number} version */
+    own(id, version) {
+      if ((seen.peek()[id] ?? 0) < version) keep({ ...seen.peek(), [id]: version });
+    },
+
+    /** A turn has ended while nobody saw this page. @param {ThreadNews} news */
+    tell({ thread, state, deleted }) {
+      const before = list.peek().threads.find(({ id }) => id === thread);
+      if (!document.hidden || permission.peek() !== 'granted' || deleted || state !== 'idle') return;
+      if (!before || before.state === 'idle') return;
+      const note = new Notification(before.title || TEXT.untitled, { body: TEXT.answerEnded, tag: thread });
+      note.onclick = () => {
+        window.focus();
+        open(thread);
+        note.close();
+      };
+    },
+
+    /** To be called by a click: browsers ask the person then. */
+    async ask() {
+      if (Notification) permission.value = await Notification.requestPermission();
+    },
+
+    close() {
+      stopMarking();
+      document.removeEventListener('visibilitychange', onVisibility);
+      window.removeEventListener('storage', onStorage);
+    },
+  };
+}

@@ -115,7 +115,7 @@ async def live(
     """
     async with open_database(settings.database) as database, open_http() as http:
         edge.bind(settings)
-        catalogue = await discover(settings.model_configs(), env, http)
+        catalogue = await discover(settings.model_configs(), env, http, settings.limits)
         services = compose(settings, database, catalogue, WallClock())
         async with trio.open_nursery() as background:
             await background.start(_watch_signals, services, background.cancel_scope)

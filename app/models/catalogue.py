@@ -85,12 +85,18 @@ class Catalogue:
         )
 
 
-async def discover(configs: Iterable[ModelConfig], env: Mapping[str, str], http: Http) -> Catalogue:
+async def discover(
+    configs: Iterable[ModelConfig],
+    env: Mapping[str, str],
+    http: Http,
+    limits: Limits | None = None,
+) -> Catalogue:
     """The models of this start.
 
     With nothing configured: what OPENAI_API_KEY or OPENAI_BASE_URL name, else a local Ollama or
     llama.cpp server that answers within PROBE_SECONDS, else the demonstration alone, which is
     always there. `UNBROKEN_MODEL` names the default; `openai/NAME` another model of OpenAI.
+    `limits` are those of a model that is not configured but found; None: the usual ones.
 
     Raises InvalidError (CONFIG_INVALID) for a configuration that cannot be meant, NotFoundError
     (MODEL_NOT_FOUND) where UNBROKEN_MODEL names none.
@@ -98,6 +104,8 @@ async def discover(configs: Iterable[ModelConfig], env: Mapping[str, str], http:
     chosen = env.get("UNBROKEN_MODEL") or None
     configs = list(configs)
     check(configs)
+    own = {config.name: config.limits for config in configs}
+    common = limits or Limits()
     if not configs:
         configs = _from_environment(env, chosen)
     if not configs and chosen not in ("demo", "bench"):
@@ -106,7 +114,8 @@ async def discover(configs: Iterable[ModelConfig], env: Mapping[str, str], http:
         configs.append(ModelConfig(name="demo", kind="demo"))
     if env.get("UNBROKEN_BENCH_MODEL") == "1":
         configs.append(ModelConfig(name="bench", kind="bench"))
-    return Catalogue([(_make(config, env, http), config.limits) for config in configs], chosen)
+    made = [(_make(config, env, http), own.get(config.name, common)) for config in configs]
+    return Catalogue(made, chosen)
 
 
 def _make(config: ModelConfig, env: Mapping[str, str], http: Http) -> Model:

@@ -18,7 +18,8 @@ TERMINAL = frozenset(
 )
 
 TRANSITIONS: dict[State, frozenset[State]] = {
-    # A queued turn can be stopped; it fails or is aborted only through the store or its deadline.
+    # A queued turn can be stopped; it fails only through the store. Its deadline has not begun, and
+    # a restart that finds it waiting is no recovery.
     State.QUEUED: frozenset({State.RUNNING, State.CANCELLED, State.FAILED}),
     # Recovery keeps it running on another stream, or gives up: interrupted.
     State.RUNNING: TERMINAL,

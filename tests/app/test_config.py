@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from app.config import Settings, load, seconds
 from app.errors import InvalidError
+from app.models.catalogue import discover
 from app.models.config import Limits
+from app.models.http import open_http
 
 
 @pytest.fixture(autouse=True)
@@ -216,6 +218,18 @@ def test_a_model_has_its_own_limits_or_the_common_ones() -> None:
     assert own.limits == Limits(header=120, chunk=60, alive=30, max_retries=9)
     assert common.limits == Limits(header=300, chunk=60, alive=None, max_retries=1)
     assert off.limits == Limits(header=None, chunk=None, alive=None, max_retries=1)
+
+
+@pytest.mark.requirement("S1")
+async def test_a_model_that_was_found_has_the_common_limits() -> None:
+    """Also with no model configured a setting of the environment is heard."""
+    env = {"UNBROKEN_CHUNK_TIMEOUT": "1m", "UNBROKEN_ALIVE_TIMEOUT": "off"}
+    env |= {"UNBROKEN_MODEL": "openai", "OPENAI_API_KEY": "key"}
+    settings = load(env, {})
+    async with open_http() as http:
+        catalogue = await discover(settings.model_configs(), env, http, settings.limits)
+    for info in catalogue.list():
+        assert catalogue.limits(info.name) == Limits(header=300, chunk=60, alive=None)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,11 @@ export default defineConfig({
     target: 'es2022',
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rolldownOptions: { input: 'src/main.js' },
+    rolldownOptions: {
+      input: ['src/main.js', 'src/sw.js'],
+      // A service worker is renewed by its content; its address has to stay.
+      output: { entryFileNames: ({ name }) => (name === 'sw' ? 'sw.js' : 'assets/[name]-[hash].js') },
+    },
   },
   test: {
     environment: 'happy-dom',

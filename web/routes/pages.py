@@ -50,6 +50,11 @@ def blueprint(
         status, headers = (200 if admitted() else 401), {"Cache-Control": "no-cache"}
         return Response(html, status, headers, content_type="text/html; charset=utf-8")
 
+    @routes.get("/sw.js")
+    async def service_worker() -> Response:
+        """It answers for what is below its own address, so it is not among the static files."""
+        return await static("sw.js")
+
     @routes.get("/static/<path:path>")
     async def static(path: str) -> Response:
         asset = assets.get(path)

@@ -10,8 +10,10 @@ import './styles/markdown.css';
 import './styles/composer.css';
 import './styles/sign_in.css';
 import { createApp } from './app.js';
+import { workOffline } from './offline.js';
 import { loadWhenIdle } from './views/lazy.js';
 import { Page } from './views/page.js';
 
 render(h(Page, { app: createApp(window) }), /** @type {HTMLElement} */ (document.getElementById('app')));
 loadWhenIdle();
+workOffline(window);

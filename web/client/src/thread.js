@@ -137,7 +137,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
    */
   async function notice(version) {
     newest = Math.max(newest, version);
-    if (noticing || document.hidden || state.phase === 'loading' || sending) return;
+    if (noticing || document.hidden || state.phase !== 'ready' || sending) return;
     noticing = true;
     try {
       while (newest > (state.info?.version ?? 0)) {

@@ -61,7 +61,7 @@ class RunningServer:
                 [sys.executable, "-m", "app", "--port", port, "--data", str(self.data)],
                 # No unbroken.toml is there; the package is found where the tests found it.
                 cwd=self.data,
-                env=_environment(self.settings),
+                env=environment(self.settings),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=output,
@@ -118,7 +118,7 @@ class RunningServer:
             watchdog.join()
 
 
-def _environment(settings: dict[str, str]) -> dict[str, str]:
+def environment(settings: dict[str, str]) -> dict[str, str]:
     kept = {name: text for name, text in os.environ.items() if not name.startswith(_FOREIGN)}
     root = str(Path(__file__).resolve().parents[2])
     ours = {f"UNBROKEN_{name.upper()}": text for name, text in settings.items()}

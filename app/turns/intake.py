@@ -81,13 +81,7 @@ def accept(
         if known.thread != submission.thread:
             raise _conflict()
         return Accepted(known, 0, repeated=True)
-    if turns.count_open(connection) >= max_streams:
-        raise UnavailableError(
-            "Too many answers are being written", code="STREAM_LIMIT_REACHED", retry_after=5
-        )
-    waiting = turns.open_turns(connection, submission.thread)
-    if waiting and submission.during == "reject":
-        raise ConflictError("A turn of this thread is running", code="TURN_RUNNING")
+    waiting = _admitted(connection, submission, max_streams)
     thread = _thread(connection, submission, now)
     answer = new_id(now)
     follower = _question(connection, submission, thread, waiting, now)
@@ -96,19 +90,30 @@ def accept(
     if follower is not None:  # the branch stays a line: what waits there follows this answer
         messages.set_parent(connection, follower, answer)
     number = _turn(connection, submission, thread, answer, waiting, now)
-    stopped = turns.take_intent(connection, submission.key)
-    interrupted = None
+    stopped, interrupted = turns.take_intent(connection, submission.key), None
     if stopped:
         turns.request_cancel(connection, number, now)
+    elif not waiting:
+        turns.start(connection, number, now, None if timeout_ms is None else now + timeout_ms)
     elif submission.during == "interrupt":
         interrupted = _interrupt(connection, waiting, now)
-    if not waiting and not stopped:
-        turns.start(connection, number, now, None if timeout_ms is None else now + timeout_ms)
     # The selected leaf is the answer that will be last on its line.
     changes = {} if follower is not None else {"leaf": answer}
     version = threads.touch(connection, submission.thread, now, **changes) or 0
     row = turns.by_number(connection, number)
     return Accepted(row, version, stopped=stopped, interrupted=interrupted)
+
+
+def _admitted(connection: Connection, submission: Submission, max_streams: int) -> list[TurnRow]:
+    """The turns of the thread that are running or waiting, if there may be one more."""
+    if turns.count_open(connection) >= max_streams:
+        raise UnavailableError(
+            "Too many answers are being written", code="STREAM_LIMIT_REACHED", retry_after=5
+        )
+    waiting = turns.open_turns(connection, submission.thread)
+    if waiting and submission.during == "reject":
+        raise ConflictError("A turn of this thread is running", code="TURN_RUNNING")
+    return waiting
 
 
 def _interrupt(connection: Connection, waiting: list[TurnRow], now: int) -> str | None:

@@ -12,7 +12,8 @@ import structlog
 from structlog.typing import Processor
 
 # Each of their requests at level info; what matters of it is in our own events.
-QUIET = ("httpx2", "httpcore2", "quart.app")
+# botocore also writes down what it signs, at level debug, a session's token included.
+QUIET = ("httpx2", "httpcore2", "quart.app", "botocore", "urllib3")
 
 
 def log_to(stream: TextIO, level: str) -> None:

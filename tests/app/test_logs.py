@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from app.logs import log_to
+from app.models.bedrock_keys import Keys
 
 
 class Screen(io.StringIO):
@@ -62,6 +63,19 @@ def test_the_level_holds_for_all_and_libraries_that_tell_every_request_are_quiet
     log_to(stream, "info")
     logging.getLogger("httpx2").info("GET https://example.test/?key=secret")
     assert stream.getvalue() == ""
+
+
+@pytest.mark.requirement("A3")
+def test_what_signs_a_request_to_aws_is_in_no_log() -> None:
+    """AWS's library writes the headers it signs, at level debug."""
+    stream = io.StringIO()
+    log_to(stream, "debug")
+    keys = Keys(("the-secret", "the-session-token"), None, "AKID")
+    signed = keys.sign("https://aws.invalid/", {}, b"", "eu-west-1")
+    assert signed["X-Amz-Security-Token"] == "the-session-token"
+    structlog.get_logger().debug("the log works")
+    assert "the-se" not in stream.getvalue()
+    assert "the log works" in stream.getvalue()
 
 
 @pytest.mark.requirement("A3")

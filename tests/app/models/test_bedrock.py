@@ -243,7 +243,7 @@ async def test_every_cut_of_a_stream_is_an_error_until_the_message_has_stopped(
     """A clean end at each byte: bytes left over, or a frame short, are both no answer."""
     frames = [START, text(0, "Hi"), event("messageStop", stopReason="end_turn")]
     body = b"".join(frames)
-    for size in range(0, len(body), 5):
+    for size in range(1, len(body), 5):
         failure = await talk.failure(body[:size])
         assert (failure.code, failure.retryable) == ("MODEL_EOF", True)
     assert (await talk.answer(body)).finish_reason == "stop"

@@ -5,6 +5,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def asked_by_the_official_client(url: str, model: str) -> list[dict[str, Any]]:
     )
     messages = [{"role": "user", "content": [{"text": "Hi"}]}]
     try:
-        return [*client.converse_stream(modelId=model, messages=messages)["stream"]]
+        with closing(client.converse_stream(modelId=model, messages=messages)["stream"]) as stream:
+            return [*stream]
     finally:
         client.close()
 

@@ -62,7 +62,9 @@ def finished(reason: ev.FinishReason) -> Ending:
     return Ending("finished", "FINISHED", "", False, reason)
 
 
-def timed_out(minutes: float) -> Ending:
+def timed_out(started_at: int | None, deadline_at: int | None) -> Ending:
+    """By the deadline it had from its start, whatever the settings are now; both are there then."""
+    minutes = ((deadline_at or 0) - (started_at or 0)) / 60_000
     text = f"Stopped: the answer took longer than the limit of {minutes:g} minutes."
     return Ending("aborted", "TURN_TIMEOUT", text, True)
 

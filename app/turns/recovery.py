@@ -108,7 +108,7 @@ def _ending(row: TurnRow, now: int, max_recoveries: int) -> Ending | None:
     if row.state == State.QUEUED:
         return None
     if row.deadline_at is not None and row.deadline_at <= now:
-        return outcomes.timed_out((row.deadline_at - (row.started_at or 0)) / 60_000)
+        return outcomes.timed_out(row.started_at, row.deadline_at)
     if row.recoveries >= max_recoveries and not row.released:
         return outcomes.RECOVERY_EXHAUSTED
     return None

@@ -156,6 +156,7 @@ class TurnService:
             self._journal.open(row.stream, row.stream_id),
             State(row.state),
             life=life,
+            started_at=row.started_at,
             deadline_at=row.deadline_at,
         )
         # While it waits, nobody misses the one word that a failing store takes from its log.
@@ -188,7 +189,7 @@ class TurnService:
     def _promoted(self, row: TurnRow) -> None:
         live = self._open[row.id]
         live.move(State.RUNNING)
-        live.deadline_at = row.deadline_at
+        live.started_at, live.deadline_at = row.started_at, row.deadline_at
         self._launch(live)
 
     async def cancel(self, stream_id: str) -> None:

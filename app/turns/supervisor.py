@@ -114,7 +114,7 @@ class Supervisor:
             log.error("a turn failed while it was stopped", turn=live.id, exc_info=error)
         if live.scope.cancel_called:
             return live.reason
-        return outcomes.timed_out((self.limits.turn or 0) / 60)
+        return outcomes.timed_out(live.started_at, live.deadline_at)
 
     async def _steps(self, live: LiveTurn) -> Ending:
         model = self._models.get(live.model)

@@ -36,7 +36,8 @@ class LiveTurn:
     tail: Tail
     state: State
     life: int = 0  # streams it had before; makes the part ids of each life distinct
-    deadline_at: int | None = None  # wall-clock ms
+    started_at: int | None = None  # wall-clock ms, as is the next
+    deadline_at: int | None = None
     records: list[StepRecord] = field(default_factory=list)
     results: dict[str, ToolResult] = field(default_factory=dict)
     checkpoint: bytes | None = None  # of the response its last life had under way

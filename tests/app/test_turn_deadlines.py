@@ -110,7 +110,7 @@ async def test_the_deadline_survives_a_restart(autojump_clock: MockClock, path: 
         sent = await w.send()
         await trio.sleep(60)
     wall.ahead += 240
-    async with world(path, ScriptedModel(hangs), wall=wall, turn_timeout=600.0) as w:
+    async with world(path, ScriptedModel(hangs), wall=wall, turn_timeout=7200.0) as w:
         seen = await w.read(sent.turn.stream_id)
         assert trio.current_time() + wall.ahead == pytest.approx(600)
         assert seen.outcome.code == "TURN_TIMEOUT"

@@ -111,7 +111,9 @@ export const TEXT = {
   takeBack: 'Take back',
   /** An image elsewhere is never loaded by itself. */
   imageAt: (/** @type {string} */ host) => `Image at ${host}: opens in a new tab`,
-  formula: 'Formula',
+  image: 'Image',
+  taskDone: 'Done',
+  taskOpen: 'To do',
 
   reconnecting: 'Reconnecting, nothing is lost',
   offline: 'You are offline. Nothing is lost; the answer goes on without you',

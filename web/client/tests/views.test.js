@@ -18,7 +18,7 @@ function draw(vnode) {
 }
 
 /** @param {string} text */
-const markdown = (text) => draw(h(Markdown, { text }));
+const markdown = (text) => draw(h(Markdown, { text, done: false }));
 
 const get = (/** @type {string} */ id) => root.querySelector(`[data-testid="${id}"]`);
 
@@ -37,7 +37,7 @@ test('A4 nothing a model writes becomes markup, an address of ours or a request'
 test('M4 Markdown becomes elements', () => {
   markdown('# T\n\n**b** *i* ~~d~~ `c` &amp; x<br>y\n\n- [x] done\n- [ ] open\n\n3. three\n\n| a | b |\n|:-:|--:|\n| 1 | 2 |\n\n```js\nlet x = "<y>";\n```\n\n> q\n\n---');
   const texts = (/** @type {string} */ selector) => [...root.querySelectorAll(selector)].map(({ textContent }) => textContent);
-  expect(texts('h1, strong, em, del, p code')).toEqual(['T', 'b', 'i', 'd', 'c']);
+  expect(texts('.h1, strong, em, del, p code')).toEqual(['T', 'b', 'i', 'd', 'c']);
   expect(root.querySelector('p').textContent).toBe('b i d c & xy');
   expect(/** @type {any[]} */ ([...root.querySelectorAll('li input')]).map(({ checked }) => checked)).toEqual([true, false]);
   expect(root.querySelector('ol').getAttribute('start')).toBe('3');

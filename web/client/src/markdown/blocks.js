@@ -3,28 +3,33 @@
 // Whether a line begins a block may change while it is written ("#" and then "#tag"), and the lexer lets an
 // underline decide on the line above it ("-" and then "- item"). So the last blocks stay open; what stands
 // before them can change no more. A link whose reference is defined later in the text stays as it was
-// written.
+// written. A single block that grows long, a list, a table, a listing, is finished in parts: see long.js.
 
-import { Lexer } from 'marked';
+import { definitions, lex } from './lexer.js';
+import { LONG, continued, joined, split } from './long.js';
 
-/** @import {Token, TokensList} from 'marked' */
+/** @import {Token} from 'marked' */
+/** @import {Links} from './lexer.js' */
+/** @import {Long} from './long.js' */
 
 /** Finished blocks are kept in groups of this size, so that a view compares groups, not thousands of blocks. */
-const GROUP = 32;
+export const GROUP = 32;
 
 /** With two, one random text in some thousands was cut wrongly; with three, none in 80 000. */
 const OPEN_BLOCKS = 3;
 
 /**
  * @typedef {object} Blocks
+ * @property {number} length of the text it stands for
  * @property {string} head the text of the finished blocks
  * @property {readonly (readonly Token[])[]} groups finished blocks; a full group never changes
+ * @property {Long|null} long the finished parts of the block that the tail goes on with
  * @property {readonly Token[]} tail
- * @property {TokensList['links']} links definitions in `head`
+ * @property {Links} links definitions in `head`
  */
 
 /** @type {Blocks} */
-export const NO_BLOCKS = Object.freeze({ head: '', groups: [], tail: [], links: {} });
+export const NO_BLOCKS = Object.freeze({ length: 0, head: '', groups: [], long: null, tail: [], links: {} });
 
 /**
  * @param {Blocks} blocks of an earlier state of the text
@@ -33,18 +38,19 @@ export const NO_BLOCKS = Object.freeze({ head: '', groups: [], tail: [], links: 
  */
 export function growBlocks(blocks, text) {
   const source = normalised(text);
-  const { head, groups, links } = source.startsWith(blocks.head) ? blocks : NO_BLOCKS;
-  const tail = lex(source.slice(head.length), links);
-  const keep = openFrom(tail);
-  const finished = tail.slice(0, keep);
-  const raw = finished.map((token) => token.raw).join('');
-  if (keep === 0 || !source.startsWith(raw, head.length)) return { head, groups, tail, links };
-  return {
-    head: head + raw,
-    groups: addToGroups(groups, finished),
-    tail: tail.slice(keep),
-    links: finished.some(({ type }) => type === 'def') ? { ...links, ...definitions(finished) } : links,
-  };
+  let next = { ...(source.startsWith(blocks.head) ? blocks : NO_BLOCKS), length: text.length };
+  for (;;) {
+    const rest = source.slice(next.head.length);
+    const tokens = next.long ? continued(next.long, rest, next.links) : lex(rest, next.links);
+    const finished = finish(next, tokens, rest) ?? finishPart(next, tokens, rest);
+    if (!finished) return { ...next, tail: visible(next.long ? joined(next.long, tokens) : tokens) };
+    next = finished;
+  }
+}
+
+/** All blocks of the text, in order. @param {Blocks} blocks @returns {Token[]} */
+export function allBlocks({ groups, tail }) {
+  return [...groups.flat(), ...tail];
 }
 
 /** As the lexer does it; a CR at the end may be half a line end. @param {string} text */
@@ -52,21 +58,51 @@ function normalised(text) {
   return text.includes('\r') ? text.replace(/\r$/, '').replace(/\r\n?/g, '\n') : text;
 }
 
-/** @param {string} source @param {TokensList['links']} links @returns {Token[]} */
-function lex(source, links) {
-  const lexer = new Lexer({ gfm: true });
-  Object.assign(lexer.tokens.links, links);
-  return [...lexer.lex(source)];
+/**
+ * The blocks that cannot change any more.
+ * @param {Blocks} blocks @param {Token[]} tokens @param {string} rest @returns {Blocks|null} null: there are none
+ */
+function finish(blocks, tokens, rest) {
+  // What stands before a long block is settled; waiting for more blocks would parse the long one again and again.
+  const keep = rest.length > LONG ? Math.max(openFrom(tokens, OPEN_BLOCKS), openFrom(tokens, 1)) : openFrom(tokens, OPEN_BLOCKS);
+  const finished = tokens.slice(0, keep);
+  const raw = finished.map((token) => token.raw).join('');
+  if (keep === 0 || !raw || !rest.startsWith(raw)) return null;
+  const done = blocks.long ? joined(blocks.long, finished) : finished;
+  return {
+    ...blocks,
+    head: blocks.head + raw,
+    groups: addToGroups(blocks.groups, visible(done)),
+    long: null,
+    links: finished.some(({ type }) => type === 'def') ? { ...blocks.links, ...definitions(finished) } : blocks.links,
+  };
 }
 
-/** Index of the first block that may still change. @param {readonly Token[]} tokens */
-function openFrom(tokens) {
+/** A part of the one long block that is left. @param {Blocks} blocks @param {Token[]} tokens @param {string} rest @returns {Blocks|null} */
+function finishPart(blocks, tokens, rest) {
+  const cut = rest.length > LONG ? split(blocks.long, tokens, rest, blocks.links) : null;
+  if (!cut) return null;
+  return {
+    ...blocks,
+    head: blocks.head + rest.slice(0, cut.length),
+    groups: cut.finished.length ? addToGroups(blocks.groups, visible(cut.finished)) : blocks.groups,
+    long: cut.long,
+  };
+}
+
+/** Index of the first block that may still change. @param {readonly Token[]} tokens @param {number} count of open blocks */
+function openFrom(tokens, count) {
   let open = 0;
   for (let i = tokens.length - 1; i >= 0; i--) {
     if (tokens[i].type !== 'space') open += 1;
-    if (open === OPEN_BLOCKS) return i;
+    if (open === count) return i;
   }
   return 0;
+}
+
+/** @param {readonly Token[]} tokens */
+function visible(tokens) {
+  return tokens.filter(({ type }) => type !== 'space');
 }
 
 /** @param {Blocks['groups']} groups @param {readonly Token[]} tokens */
@@ -78,14 +114,4 @@ function addToGroups(groups, tokens) {
     else result.push([token]);
   }
   return result;
-}
-
-/** @param {readonly Token[]} tokens */
-function definitions(tokens) {
-  /** @type {TokensList['links']} */
-  const links = {};
-  for (const token of tokens) {
-    if (token.type === 'def') links[token.tag] ??= { href: token.href, title: token.title };
-  }
-  return links;
 }

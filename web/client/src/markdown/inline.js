@@ -40,6 +40,11 @@ export function safeAddress(href) {
   return url && SAFE_SCHEMES.has(url.protocol) ? url.href : null;
 }
 
+/** @param {string} href @returns {string} where it leads; empty for what is no address of the web */
+export function hostOf(href) {
+  return parse(decodeReferences(href))?.host ?? '';
+}
+
 /** @param {string} href */
 function parse(href) {
   try {

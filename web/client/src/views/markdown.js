@@ -2,76 +2,137 @@
 // DOM.
 
 import { Fragment, h } from 'preact';
-import { memo } from './memo.js';
-import { useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { NO_BLOCKS, growBlocks } from '../markdown/blocks.js';
-import { decodeReferences, safeAddress } from '../markdown/inline.js';
+import { oncePerFrame } from '../frames.js';
+import { GROUP, NO_BLOCKS, growBlocks } from '../markdown/blocks.js';
+import { decodeReferences, hostOf, safeAddress } from '../markdown/inline.js';
+import { isComplete } from '../markdown/long.js';
+import { TEXT } from '../text.js';
+import { Code } from './code.js';
+import { Formula } from './formula.js';
 import { Icon } from './icons.js';
+import { memo } from './memo.js';
+import { Table } from './table.js';
 
 /** @import {Token, Tokens} from 'marked' */
 /** @import {ComponentChild, VNode} from 'preact' */
+/** @import {Blocks} from '../markdown/blocks.js' */
+/** @import {MathToken} from '../markdown/math.js' */
+/** @import {LongToken} from '../markdown/long.js' */
 
-/** A text in Markdown that may grow. @param {{text: string}} props */
-export function Markdown({ text }) {
+/** So much text is read at once: what is behind by more catches up in the next frames. */
+const STEP_CHARS = 8_192;
+
+/** For reading Markdown in one frame, all texts of the page together; drawing it takes about as long again. */
+const FRAME_MS = 10;
+
+/** A short text is there at once when it is shown first. */
+const SHORT_CHARS = 2_048;
+
+let spent = 0; // ms of this frame and, where a step took longer, of the next ones
+const newFrame = oncePerFrame(() => {
+  spent = Math.max(0, spent - FRAME_MS);
+  if (spent > 0) newFrame();
+});
+
+/** A text in Markdown that may grow. @param {{text: string, done: boolean}} props done: it grows no more */
+export function Markdown({ text, done }) {
   const blocks = useRef(NO_BLOCKS);
-  blocks.current = growBlocks(blocks.current, text);
-  const { groups, tail } = blocks.current;
-  return h('div', { class: 'markdown', dir: 'auto' },
-    groups.map((tokens, index) => h(Group, { key: index, tokens })),
-    h(Group, { key: 'tail', tokens: tail }));
+  const [, draw] = useState(0);
+  const drawSoon = useMemo(() => oncePerFrame(() => draw((count) => count + 1)), []);
+  blocks.current = read(blocks.current, text);
+  const behind = blocks.current.length < text.length;
+  useEffect(() => {
+    if (behind) drawSoon();
+  });
+  const finished = blocks.current.groups.reduce((sum, group) => sum + group.length, 0);
+  const groups = grouped(blocks.current);
+  return h('div', { class: 'markdown', dir: 'auto', 'aria-busy': behind || undefined },
+    groups.map((tokens, index) => h(Group, {
+      key: index, tokens, settled: index < groups.length - 1,
+      // Blocks before this one are complete, whatever comes.
+      open: done ? Infinity : Math.max(0, finished - index * GROUP),
+    })));
+}
+
+/** Reads on, as long as this frame has time. @param {Blocks} blocks @param {string} text */
+function read(blocks, text) {
+  let next = text.length < blocks.length ? NO_BLOCKS : blocks;
+  const begun = performance.now();
+  const short = next.length === 0 && text.length <= SHORT_CHARS;
+  while (next.length < text.length && (short || spent + performance.now() - begun < FRAME_MS)) {
+    const end = next.length + STEP_CHARS;
+    next = growBlocks(next, end < text.length ? text.slice(0, end) : text);
+  }
+  spent += performance.now() - begun;
+  newFrame();
+  return next;
+}
+
+/** A block stays in its group, and keeps its elements, when it is finished. @param {Blocks} blocks */
+function grouped({ groups, tail }) {
+  const full = groups.filter((group) => group.length === GROUP);
+  const open = [...(groups.length > full.length ? groups[groups.length - 1] : []), ...tail];
+  const rest = Array.from({ length: Math.ceil(open.length / GROUP) }, (_, i) => open.slice(i * GROUP, (i + 1) * GROUP));
+  return [...full, ...rest];
 }
 
 const Group = memo(
-  /** @param {{tokens: readonly Token[]}} props */
-  ({ tokens }) => h(Fragment, null, tokens.map(block)));
+  /** @param {{tokens: readonly Token[], settled: boolean, open: number}} props open: index of the first block that may not be complete */
+  ({ tokens, settled, open }) => h('div', { class: settled ? 'blocks settled' : 'blocks' },
+    tokens.map((token, index) => h(Block, { key: index, token, done: index < open }))));
+
+const Block = memo(
+  /** @param {{token: Token, done: boolean}} props */
+  ({ token, done }) => block(token, done));
 
 /** @param {readonly Token[]|undefined} tokens */
-const blocks = (tokens) => (tokens ?? []).map(block);
+const blocks = (tokens) => (tokens ?? []).map((token) => block(token, true));
 
 /** @param {readonly Token[]|undefined} tokens */
 const inlines = (tokens) => (tokens ?? []).map(inline);
 
-/** @param {Token} token @returns {ComponentChild} */
-function block(token) {
+/** @param {Token} token @param {boolean} done it is complete, whatever it looks like @returns {ComponentChild} */
+function block(token, done) {
   switch (token.type) {
     case 'space':
     case 'def': return null;
-    case 'heading': return h(`h${Math.min(6, token.depth)}`, { dir: 'auto' }, inlines(token.tokens));
+    // Below the headings of the page itself.
+    case 'heading': return h(`h${Math.min(6, token.depth + 2)}`, { class: `h${token.depth}`, dir: 'auto' }, inlines(token.tokens));
     case 'paragraph': return h('p', { dir: 'auto' }, inlines(token.tokens));
     case 'text': return token.tokens ? h(Fragment, null, inlines(token.tokens)) : decodeReferences(token.text);
-    case 'checkbox': return h('input', { type: 'checkbox', checked: token.checked, disabled: true });
-    case 'code': return code(/** @type {Tokens.Code} */ (token));
+    case 'checkbox': return h('input', { type: 'checkbox', checked: token.checked, disabled: true, 'aria-label': token.checked ? TEXT.taskDone : TEXT.taskOpen });
+    case 'code': return code([/** @type {Tokens.Code} */ (token)], done);
     case 'blockquote': return h('blockquote', { dir: 'auto' }, blocks(token.tokens));
     case 'list': return list(/** @type {Tokens.List} */ (token));
     case 'hr': return h('hr', null);
-    case 'table': return table(/** @type {Tokens.Table} */ (token));
+    case 'table': return h(Table, { parts: [/** @type {Tokens.Table} */ (token)], inlines });
+    case 'long': return long(/** @type {LongToken} */ (/** @type {unknown} */ (token)), done);
     case 'html': return h('pre', { class: 'raw' }, token.raw);
     default: return inline(token);
   }
 }
 
-/** @param {Tokens.Code} token */
-function code({ text, lang }) {
-  const language = lang?.split(/\s/, 1)[0];
-  return h('figure', { class: 'code' },
-    language ? h('figcaption', null, language) : null,
-    h('pre', { tabIndex: 0 }, h('code', null, text)));
+/** @param {LongToken} token @param {boolean} done */
+function long({ kind, parts }, done) {
+  switch (kind) {
+    case 'code': return code(/** @type {Tokens.Code[]} */ (parts), done);
+    case 'table': return h(Table, { parts: /** @type {Tokens.Table[]} */ (parts), inlines });
+    default: return h('div', { class: `long ${kind}` }, parts.map((token, index) => h(Block, { key: index, token, done: true })));
+  }
+}
+
+/** @param {readonly Tokens.Code[]} parts @param {boolean} done */
+function code(parts, done) {
+  const language = parts[0].lang?.split(/[\s,{]/, 1)[0] || undefined;
+  return h(Code, { parts: parts.map(({ text }) => text), language, complete: done || parts.length > 1 || isComplete(parts[0]) });
 }
 
 /** @param {Tokens.List} token */
 function list({ ordered, start, loose, items }) {
   return h(ordered ? 'ol' : 'ul', { start: ordered && start !== 1 ? start : undefined, class: loose ? 'loose' : undefined },
     items.map((item) => h('li', { class: item.task ? 'task' : undefined, dir: 'auto' }, blocks(item.tokens))));
-}
-
-/** @param {Tokens.Table} token */
-function table({ header, rows }) {
-  /** @param {'th'|'td'} tag */
-  const row = (tag) => (/** @type {Tokens.TableCell[]} */ cells) =>
-    h('tr', null, cells.map((cell) => h(tag, { class: cell.align ? `align-${cell.align}` : undefined, dir: 'auto' }, inlines(cell.tokens))));
-  return h('div', { class: 'table', tabIndex: 0 },
-    h('table', null, h('thead', null, row('th')(header)), h('tbody', null, rows.map(row('td')))));
 }
 
 /** @param {Token} token @returns {ComponentChild} */
@@ -85,16 +146,27 @@ function inline(token) {
     case 'codespan': return h('code', null, token.text);
     case 'br': return h('br', null);
     case 'link': return link(token.href, token.title, inlines(token.tokens));
-    // Nothing is loaded from elsewhere without a click: the picture is a link to it.
-    case 'image': return link(token.href, token.title, [h(Icon, { name: 'image' }), ' ', token.text || token.href]);
+    case 'image': return image(/** @type {Tokens.Image} */ (token));
+    case 'math': return formula(/** @type {MathToken} */ (/** @type {unknown} */ (token)));
     case 'html': return /^<br\s*\/?>$/i.test(token.raw) ? h('br', null) : token.raw;
     default: return token.raw;
   }
 }
 
-/** @param {string} href @param {string|null|undefined} title @param {ComponentChild[]} children @returns {VNode<any>} */
-function link(href, title, children) {
+/** @param {MathToken} token */
+function formula({ text, display, open, raw }) {
+  return h(Formula, { text, display, open, source: raw });
+}
+
+/** @param {string} href @param {string|null|undefined} title @param {ComponentChild[]} children @param {string} [kind] @returns {VNode<any>} */
+function link(href, title, children, kind) {
   const address = safeAddress(href);
   if (!address) return h('span', { class: 'dead-link', title: href }, children);
-  return h('a', { href: address, title: title ?? undefined, target: '_blank', rel: 'noopener noreferrer' }, children);
+  return h('a', { href: address, class: kind, title: title ?? undefined, target: '_blank', rel: 'noopener noreferrer' }, children);
+}
+
+/** Nothing is loaded from elsewhere without a click, and never into this page: the picture is a link to it. @param {Tokens.Image} token */
+function image({ href, text }) {
+  const host = hostOf(href);
+  return link(href, host ? TEXT.imageAt(host) : null, [h(Icon, { name: 'image' }), ' ', text || TEXT.image, host ? h('span', { class: 'host' }, host) : null], 'image');
 }

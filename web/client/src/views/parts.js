@@ -20,20 +20,20 @@ const PartView = memo(
   /** @param {{part: Part, live: boolean}} props */
   ({ part, live }) => {
     switch (part.type) {
-      case 'text': return part.text ? h(Markdown, { text: part.text }) : null;
-      case 'reasoning': return h(Reasoning, { part });
+      case 'text': return part.text ? h(Markdown, { text: part.text, done: part.state === 'done' || !live }) : null;
+      case 'reasoning': return h(Reasoning, { part, live });
       case 'tool': return h(Tool, { part, live });
       default: return null; // of the future
     }
   });
 
-/** @param {{part: TextPart}} props */
-function Reasoning({ part }) {
+/** @param {{part: TextPart, live: boolean}} props */
+function Reasoning({ part, live }) {
   if (!part.text) return null;
-  const running = part.state === 'streaming';
+  const running = live && part.state === 'streaming';
   return h('details', { class: 'card reasoning', 'data-testid': 'reasoning', 'data-state': part.state },
     h('summary', null, h(Icon, { name: 'thought' }), h('span', { class: 'name' }, running ? TEXT.reasoningRunning : TEXT.reasoning)),
-    h('div', { class: 'body' }, h(Markdown, { text: part.text })));
+    h('div', { class: 'body' }, h(Markdown, { text: part.text, done: !running })));
 }
 
 /** What a person should read of a call's state. @param {ToolPart} part @param {boolean} live */

@@ -225,6 +225,8 @@ class Database:
             self._token.run_sync_soon(self._delivered, batch)
 
     def _delivered(self, batch: Batch) -> None:
+        if self._closing:
+            return  # closing gave this commit up; nobody is there who could be told
         self._committing = False
         self.commits += 1
         for appender, segment in batch.taken:

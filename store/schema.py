@@ -7,6 +7,7 @@ yet that its stream is gone must not find another one there (R3).
 """
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Column,
     ForeignKey,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    event,
 )
 
 metadata = MetaData()
@@ -147,4 +149,11 @@ attachment = Table(
     Column("data", LargeBinary, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Index("attachment_thread", "thread"),
+)
+
+# The words of messages, by their numbers: what store/search.py puts in and finds.
+event.listen(
+    metadata,
+    "after_create",
+    DDL("CREATE VIRTUAL TABLE message_text USING fts5(text, tokenize='trigram')"),  # type: ignore[no-untyped-call]
 )

@@ -7,15 +7,7 @@ comes with any supported Python finds the same things.
 import unicodedata
 from typing import NamedTuple
 
-from sqlalchemy import DDL, Connection, event, text
-
-from store.schema import metadata
-
-event.listen(
-    metadata,
-    "after_create",
-    DDL("CREATE VIRTUAL TABLE message_text USING fts5(text, tokenize='trigram')"),  # type: ignore[no-untyped-call]
-)
+from sqlalchemy import Connection, text
 
 # The index knows sequences of three characters; shorter words are looked for in what it found.
 TRIGRAM = 3

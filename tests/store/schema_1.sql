@@ -101,3 +101,4 @@ CREATE TABLE stream (
 	FOREIGN KEY(turn) REFERENCES turn (number) ON DELETE CASCADE
 );
 CREATE INDEX stream_turn ON stream (turn);
+CREATE VIRTUAL TABLE message_text USING fts5(text, tokenize='trigram');

@@ -237,6 +237,24 @@ async def test_error_nobody_thought_of_fails_its_batch_and_leaves_the_writer_ali
         assert await database.read(names) == ["thread-0", "thread-b"]
 
 
+@pytest.mark.requirement("L9", "O4")
+@both
+async def test_transaction_that_vanished_beneath_a_job_is_not_told_as_committed(
+    path: Path, inline: bool
+) -> None:
+    """SQLite rolls back by itself for some errors, also if the job made light of them."""
+    async with open_database(path, inline=inline) as database:
+        (log,) = await make_logs(database, 1)
+        one = database.job(adds("thread-a"))
+        vanishing = database.job(lambda c: c.exec_driver_sql("ROLLBACK"))
+        log.put()
+        for job in (one, vanishing):
+            with pytest.raises(StoreUnavailableError):
+                await job.wait()
+        assert log.durable == 0
+        assert await database.read(names) == ["thread-0"]
+
+
 @pytest.mark.requirement("R3")
 @both
 async def test_writer_that_lost_its_stream_is_told_and_others_are_not_disturbed(

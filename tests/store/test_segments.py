@@ -1,12 +1,16 @@
 """The log on disk: append, read after a cursor, refuse whoever has lost the stream."""
 
 import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from store import segments, streams, threads, turns
+from store.schema import stream
 from tests.store.rows import NOW, add_stream, frames, segment
 
 
@@ -77,6 +81,52 @@ def test_sealed_stream_refuses_segments(connection: Connection, events: int) -> 
 @pytest.mark.requirement("R3")
 def test_stream_that_does_not_exist_refuses_segments(connection: Connection) -> None:
     assert segments.append(connection, [segment(17, 1, 2)]) == {17}
+
+
+@pytest.mark.requirement("R3")
+@pytest.mark.parametrize("alone", [False, True], ids=["in a transaction", "alone"])
+@pytest.mark.parametrize("size", [1, 2, 3, 33, 2047, 2048, 2049, 4100])
+def test_each_open_stream_of_a_commit_takes_its_segment_and_no_other_does(
+    idle_connection: Connection, size: int, alone: bool
+) -> None:
+    """Whatever the size of the commit: it is one statement or several, with or without filling."""
+    connection = idle_connection
+    rng = random.Random(size)
+    with connection.begin():
+        turn = streams.get(connection, add_stream(connection)).turn
+        row = {"turn": turn, "created_at": NOW, "pruned": 0}
+        connection.execute(stream.insert(), [row | {"id": f"s{n}"} for n in range(size)])
+        added = select(stream.c.number).where(stream.c.id != "s-turn-0001")
+        numbers = sorted(connection.scalars(added))
+        closed = {number for number in numbers if rng.random() < 0.1}
+        connection.execute(update(stream).where(stream.c.number.in_(closed)).values(ended_at=NOW))
+    first = [segment(number, 1, 1 + number % 3) for number in numbers]
+    marked = [
+        one._replace(checkpoint=b"mark %d" % one.stream) if one.stream % 50 == 7 else one
+        for one in first
+    ]
+    if alone:
+        assert segments.append_alone(connection, marked) == closed
+    else:
+        with connection.begin():
+            assert segments.append(connection, marked) == closed
+    taken = [one for one in marked if one.stream not in closed]
+    with connection.begin():
+        found = connection.execute(text("SELECT stream, last_seq, events, frames FROM segment"))
+        assert sorted(found) == [one[:4] for one in taken]
+        found = connection.execute(
+            select(stream.c.number, stream.c.checkpoint).where(stream.c.checkpoint.is_not(None))
+        )
+        marks = {one.stream: one.checkpoint for one in taken if one.checkpoint is not None}
+        assert dict(list(found)) == marks
+
+
+def test_commit_alone_is_a_commit(idle_connection: Connection, tmp_path: Path) -> None:
+    with idle_connection.begin():
+        stream = add_stream(idle_connection)
+    segments.append_alone(idle_connection, [segment(stream, 1, 2)])
+    with closing(sqlite3.connect(tmp_path / "unbroken.db")) as other:
+        assert other.execute("SELECT last_seq FROM segment").fetchall() == [(2,)]
 
 
 @pytest.mark.requirement("R3")

@@ -1,6 +1,6 @@
 """Examines each configured model as a person's message would use it: `unbroken doctor`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -44,12 +44,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return not self.problem
 
 
-async def examine(catalogue: Catalogue) -> list[Finding]:
+async def examine(
+    catalogue: Catalogue, told: Callable[[Finding], None] = lambda _: None
+) -> list[Finding]:
     """Ask every model that lies behind a network, one after the other.
 
-    Takes ANSWER_SECONDS for each at most. Nothing is sent but to the model's own address.
+    Takes ANSWER_SECONDS for each at most; `told` is given each finding as soon as it is there.
+    Nothing is sent but to the model's own address.
     """
-    return [await _examine(catalogue.get(info.name)) for info in catalogue.list()]
+    findings = []
+    for info in catalogue.list():
+        findings.append(await _examine(catalogue.get(info.name)))
+        told(findings[-1])
+    return findings
 
 
 def report(findings: Sequence[Finding]) -> str:

@@ -26,7 +26,6 @@ class ServerCalls:
             self._sink.tool_settled(call, output, is_error=is_error)
 
     def settle(self) -> None:
-        """The answer is over: nothing that the provider began is left for us to run."""
+        """The answer is over, for once: nothing that the provider began is left for us to run."""
         for call in self._open.values():
             self._sink.tool_settled(call, NO_RESULT, is_error=True)
-        self._open.clear()

@@ -127,6 +127,23 @@ async def test_text_thinking_and_calls(talk: Talk) -> None:
     ]
 
 
+async def test_thoughts_are_parts_of_their_own(talk: Talk) -> None:
+    await talk.answer(start(), thinking(0, "One."), thinking(1, "Two."), text(2, "x"), stop())
+    told = [
+        entry
+        for entry in talk.sink.log
+        if entry[0] in ("reasoning", "end_part") and entry[1:] != ("",)
+    ]
+    assert told == [("reasoning", "One."), ("end_part",), ("reasoning", "Two."), ("end_part",)]
+
+
+async def test_a_count_that_is_left_out_at_the_end_is_that_of_the_start(talk: Talk) -> None:
+    completion = await talk.answer(
+        start(usage={"input_tokens": 20, "output_tokens": 1}), text(0, "x"), stop(input_tokens=0)
+    )
+    assert completion.usage == Usage(input_tokens=20, output_tokens=3)
+
+
 async def test_what_was_received_is_what_the_next_request_says(talk: Talk) -> None:
     """Redacted thinking, thinking without words, and blocks of a later wire included."""
     future = {"type": "from_the_future", "depth": {"a": [1, None]}, "words": "be"}

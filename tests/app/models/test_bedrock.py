@@ -5,6 +5,8 @@ import struct
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from app.events import Usage
 from app.models import Completion, Http, ModelError
@@ -12,7 +14,7 @@ from app.models.bedrock import Bedrock
 from app.models.bedrock_keys import Bearer, Fixed
 from app.models.server_calls import NO_RESULT
 from tests.app.models.conftest import ask
-from tests.app.models.fake_provider import END, FIN, RST, FakeProvider, Step, part, reply
+from tests.app.models.fake_provider import END, FIN, HANG, RST, FakeProvider, Step, part, reply
 from tests.app.models.recorder import Recorder
 from tests.app.models.wire_bedrock import (
     START,
@@ -260,6 +262,15 @@ async def test_an_exception_after_the_end_of_the_message_cannot_spoil_it(talk: T
     frames = [START, text(0, "Hi"), event("messageStop", stopReason="end_turn")]
     completion = await talk.answer(*frames, exception("throttlingException", message="no"))
     assert completion.finish_reason == "stop"
+
+
+async def test_a_server_that_never_closes_after_the_last_event(
+    talk: Talk, autojump_clock: MockClock
+) -> None:
+    autojump_clock.autojump_threshold = 0.02
+    began = trio.current_time()
+    assert (await talk.answer(START, text(0, "Hi"), stop(), end=HANG)).finish_reason == "stop"
+    assert trio.current_time() - began < 1
 
 
 async def test_the_connection_is_used_again(talk: Talk) -> None:

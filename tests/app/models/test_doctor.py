@@ -158,3 +158,19 @@ def test_the_report() -> None:
 
 async def test_the_demonstration_is_asked_for_nothing() -> None:
     assert await found(Demo()) == Finding(name="demo", provider="demo", model="demo")
+
+
+async def test_each_finding_is_told_as_it_is_there(
+    provider: FakeProvider, http: Http, clock: MockClock
+) -> None:
+    provider.play(*LIST)
+    provider.play(HANG)
+    told: list[tuple[str, float]] = []
+    began = trio.current_time()
+    models = [Demo(name="first"), chat(http, provider.url), Demo(name="last")]
+    findings = await examine(
+        Catalogue([(model, Limits()) for model in models]),
+        lambda finding: told.append((finding.name, trio.current_time() - began)),
+    )
+    assert [name for name, _ in told] == [finding.name for finding in findings]
+    assert [at < 1 for _, at in told] == [True, False, False]

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import trio
@@ -123,3 +124,20 @@ def test_the_end_of_the_program_waits_for_no_call(slow: Slow) -> None:
     trio.run(main)
     assert slow.calls == 1
     assert not slow.go.is_set()
+
+
+def test_a_result_after_the_end_of_the_program_is_nobodys(
+    slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[Any] = []
+    monkeypatch.setattr(
+        "trio.lowlevel.start_thread_soon", lambda _function, deliver, _name: threads.append(deliver)
+    )
+
+    async def main() -> None:
+        with trio.move_on_after(0):
+            await SharedCall(slow, name="test")()
+
+    trio.run(main)
+    [deliver] = threads
+    deliver(None)  # in its thread, which must not end with an error that nobody sees

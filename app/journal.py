@@ -113,12 +113,15 @@ class Journal:
         for tail in self._tails.values():
             tail.ring()
 
-    async def stored(self, number: int, seq: int) -> tuple[list[Segment], StreamRow]:
-        """Segments after `seq` and the stream's row, in one read transaction."""
+    async def stored(self, number: int, seq: int) -> tuple[list[Segment], StreamRow | None]:
+        """Segments after `seq` and the stream's row, in one read transaction; None: deleted."""
 
-        def read(connection: Connection) -> tuple[list[Segment], StreamRow]:
+        def read(connection: Connection) -> tuple[list[Segment], StreamRow | None]:
             found = segments.read_after(connection, number, seq, READ_BYTES)
-            return found, streams.get(connection, number)
+            try:
+                return found, streams.get(connection, number)
+            except LookupError:
+                return found, None
 
         return await self.database.read(read)
 
@@ -197,6 +200,9 @@ class Reader:
             frames = cut(found, self.seq)
             self.seq = found[-1].last_seq
             return frames
+        if row is None:  # its thread was deleted: nothing follows
+            self._over = True
+            return b""
         if row.pruned:
             self._pruned = True
             return b""

@@ -23,6 +23,12 @@ def image(path: Path, folder: Path) -> Path:
     return folder / path.name
 
 
+def cut_log(path: Path, size: int) -> None:
+    """A power cut: of the log of the database only the first `size` bytes had reached the disk."""
+    with open(f"{path}-wal", "r+b") as file:
+        file.truncate(size)
+
+
 async def crash(world: World, name: str) -> Path:
     """The image of this moment, once everything that was handed over is on record."""
     await world.services.database.write(lambda _: None)

@@ -18,7 +18,7 @@ from app.errors import InvalidError, NotFoundError
 from app.housekeeping import STREAMS_AT_ONCE, UNUSED_MS, Housekeeping
 from app.journal import cut
 from app.tail import KEEP_FRAMES, Tail
-from store import turns
+from store import threads, turns
 from store.database import Connection
 from store.errors import StoreUnavailableError
 from tests.app.logs import (
@@ -461,6 +461,25 @@ async def test_stops_for_messages_that_never_came_are_forgotten(
         now[0] += 1
         await keeper.prune()
         assert await world.database.read(kept) == 0
+
+
+@pytest.mark.requirement("L5")
+async def test_reader_of_a_thread_that_is_deleted_comes_to_an_end(
+    autojump_clock: MockClock, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "READ_BYTES", 1)
+    async with logs(path) as world:
+        tail = await world.open()
+        for _ in range(3):
+            tail.append(ev.StartStep())
+            await world.commit()
+        await world.end(tail).wait()
+        reader = await world.journal.locate(tail.id)
+        assert isinstance(await reader.next(), bytes)
+        await world.database.write(lambda c: threads.remove(c, "thread-of-turn-00001"))
+        assert await reader.next() == "end"
+        with pytest.raises(NotFoundError):
+            await world.journal.locate(tail.id)
 
 
 # silence

@@ -2,6 +2,7 @@
 done again, and every reader is led on (R1-R4, P33)."""
 
 import itertools
+import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from app.turns.steps import UNKNOWN_RESULT
 from store import messages, segments, turns
 from store.database import Connection, open_database
 from store.schema import stream, turn
+from store.sqlite import wal_bytes
 from tests.app import truth
-from tests.app.crashes import crash, images
+from tests.app.crashes import crash, cut_log, image, images
 from tests.app.world import Probe, ScriptedModel, Seen, Wall, calls, hangs, says, world
 
 
@@ -118,8 +120,8 @@ async def test_crash_after_any_commit_loses_and_repeats_nothing(
     first = await first_life(path)
     assert len(first.images) > 15
     dispatched = 0
-    for number, image in enumerate(first.images):
-        after = await next_life(image, first.stream)
+    for number, moment in enumerate(first.images):
+        after = await next_life(moment, first.stream)
         dispatched += after.check(first, number)
     assert dispatched >= 2, "some crashes came while the tool ran"
 
@@ -128,8 +130,8 @@ async def test_crash_after_any_commit_loses_and_repeats_nothing(
 async def test_crash_while_recovering_from_a_crash(autojump_clock: MockClock, path: Path) -> None:
     """The second crash comes after any of the first commits of the second life."""
     first = await first_life(path)
-    for number, image in list(enumerate(first.images))[1::2]:
-        second = await next_life(image, first.stream, take=4)
+    for number, moment in list(enumerate(first.images))[1::2]:
+        second = await next_life(moment, first.stream, take=4)
         for again in second.images:
             third = await next_life(again, first.stream)
             third.check(first, number)
@@ -193,12 +195,12 @@ async def first_life(path: Path) -> Life:
     return life
 
 
-async def next_life(image: Path, stream: str, take: int = 0) -> Life:
-    """A restart on the image. A reader who had seen all there was resumes where it stood."""
+async def next_life(moment: Path, stream: str, take: int = 0) -> Life:
+    """A restart on that image. A reader who had seen all there was resumes where it stood."""
     model, tools = Agent(), Tools()
-    before = await seen_by(image)
-    async with world(image, model, tools=tools.box) as w:
-        with images(w.services.database, image.parent / "next", take) as taken:
+    before = await seen_by(moment)
+    async with world(moment, model, tools=tools.box) as w:
+        with images(w.services.database, moment.parent / "next", take) as taken:
             seen = await w.read(stream, before.ids[-1] if before.ids else None)
         whole = await w.read(stream)
         assert before.ids + seen.ids == whole.ids, "each event once, in order, in all lives"
@@ -215,7 +217,7 @@ async def next_life(image: Path, stream: str, take: int = 0) -> Life:
     return life
 
 
-async def seen_by(image: Path) -> Seen:
+async def seen_by(moment: Path) -> Seen:
     """What a reader has seen who followed the turn up to the moment of the image."""
     seen = Seen()
 
@@ -224,7 +226,7 @@ async def seen_by(image: Path) -> Seen:
         found = [segments.read_after(connection, number, 0) for number in numbers]
         return b"".join(one.frames for several in found for one in several)
 
-    async with open_database(image, inline=True) as database:
+    async with open_database(moment, inline=True) as database:
         seen.feed(await database.read(read))
     return seen
 
@@ -327,6 +329,44 @@ async def test_acknowledged_message_is_there_and_answered(
         assert seen.outcome.outcome == "finished"
         assert (await w.answer("Next")).text == "Yes"
         await truth.check(w)
+
+
+@pytest.mark.requirement("R1", "R3", "L3")
+async def test_power_cut_that_takes_unsynced_events_back(
+    autojump_clock: MockClock, path: Path
+) -> None:
+    """Deltas are not synced: readers may have seen more than is there afterwards. They are at the
+    end of what is there, and the successor's snapshot replaces what they saw."""
+    model = ScriptedModel(calls("probe", text="kept "), says(*"abcdefghij", every=1))
+    async with world(path, model, tools=Toolbox([Probe()])) as w:
+        accepted = await w.send()
+        stream = accepted.turn.stream_id
+        await trio.sleep(1.5)
+        synced = wal_bytes(path)
+        reader = await w.services.journal.locate(stream)
+        await trio.sleep(7)
+        before = Seen()
+        item = await reader.next()
+        assert isinstance(item, bytes)
+        before.feed(item)
+        assert before.text == "kept abcdefgh"
+        whole = await crash(w, "whole")
+        await w.services.turns.cancel(stream)
+    rng = random.Random(8)
+    for number in range(12):
+        cut = image(whole, path.parent / f"cut-{number}")
+        cut_log(cut, rng.randint(synced, wal_bytes(whole)))
+        async with world(cut, ScriptedModel(says("again")), tools=Toolbox([Probe()])) as w:
+            for seq in (1, len(before.ids) // 2, len(before.ids)):
+                seen = Seen()
+                later = await w.read(stream, (stream, seq))
+                for event in before.events[:seq] + later.events:
+                    seen.fold.apply(event)
+                (answer,) = await w.answers()
+                assert answer.parts == seen.fold.parts()
+                assert seen.text == "kept again"
+                assert later.outcome.outcome == "finished"
+            await truth.check(w)
 
 
 # how often

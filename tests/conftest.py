@@ -11,8 +11,13 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from requirement_table import requirements
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("unbroken", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unbroken")
 
 # The name under which an item's ids travel from collection to its reports.
 PROPERTY = "requirement"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.message import Fold, Part
@@ -224,11 +224,7 @@ def told_is_shown(request: ModelRequest, parts: list[Part]) -> None:
 
 
 @pytest.mark.requirement("L7", "M1", "M2", "M3", "S4", "S5", "S6", "S7", "C3", "R1", "O2")
-@settings(
-    max_examples=120,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=50)
 @example(Plan([([("call", "slow", 0.0)], "done")], None, 1.0, [0.5]))  # cut in a tool
 @example(Plan([([("call", "slow", 0.0)], "done")], 1.0, None, [0.5]))
 @example(Plan([([("text", "a", 0.0)], "done"), ([("text", "b", 0.0)], "fault")], None, 0.5, [0.2]))

@@ -20,12 +20,14 @@ class EventReader:
 
     `complete` is set by `take` when nothing that follows can spoil the answer, `done` when nothing
     more is wanted; neither is ever cleared. `take` sets `spoke` with the first event it knows.
+    `event_id` is that of the newest event taken, "" where the server gives none.
     """
 
     def __init__(self, sink: Sink, *, who: str, secrets: tuple[str, ...] = ()) -> None:
         self.complete = False
         self.done = False
         self.spoke = False
+        self.event_id = ""
         self.sink = sink
         self.who = who
         self._secrets = secrets
@@ -114,7 +116,9 @@ class EventReader:
         value = decode(data, who=self.who)
         if event.name == "error":
             raise self.failed(value)
-        return self.take(event.name, value)
+        moved = self.take(event.name, value)
+        self.event_id = event.id
+        return moved
 
     def _unknown(self, line: Unknown) -> None:
         """Raises what a line that is no SSE says: llama.cpp's `error: {…}`, plain JSON, HTML."""

@@ -79,11 +79,18 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One request: the whole model-facing history, oldest first, append-only between requests."""
+    """One request: the whole model-facing history, oldest first, append-only between requests.
+
+    Args:
+        thread: our id of the conversation, for providers that keep it; None: it has none.
+        turn: our id of the answer; all requests for one answer, also after a crash, have the same.
+    """
 
     entries: list[Entry]
     instructions: str | None = None
     tools: list[ToolSpec] = msgspec.field(default_factory=list)
+    thread: str | None = None
+    turn: str | None = None
 
 
 class Completion(msgspec.Struct, frozen=True):

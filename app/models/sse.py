@@ -18,10 +18,14 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A dispatched event. `name` is "message" where the server gave none; `data` may be empty."""
+    """A dispatched event. `name` is "message" where the server gave none; `data` may be empty.
+
+    `id`: the newest id the stream had by then, "" if none: where it can be resumed.
+    """
 
     name: str
     data: bytes
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class Decoder:
         self._skip_lf = False
         # The unfinished event. `_named` and `_data` are cleared by dispatch.
         self._name = ""
+        self._id = ""  # kept from event to event
         self._data: list[bytes] = []
         self._data_length = 0
 
@@ -100,7 +105,7 @@ class Decoder:
             line = line.removeprefix(_BOM)
         if not line:
             if self._data:
-                items.append(Event(self._name or "message", b"\n".join(self._data)))
+                items.append(Event(self._name or "message", b"\n".join(self._data), self._id))
                 self._data = []
                 self._data_length = 0
             self._name = ""
@@ -114,9 +119,12 @@ class Decoder:
             self._check()
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
+        elif field == b"id":
+            if b"\0" not in value:
+                self._id = value.decode("utf-8", "replace")
         elif not field:
             items.append(Comment(value))
-        elif field not in (b"id", b"retry"):
+        elif field != b"retry":
             items.append(Unknown(field, value))
 
     def _check(self) -> None:

@@ -106,7 +106,9 @@ class Run:
             if len(live.records) >= self._max_steps:
                 return outcomes.TOO_MANY_STEPS
             entries = [*history, *step_entries(live.records, live.results)]
-            request = ModelRequest(entries, self._instructions, self._tools)
+            request = ModelRequest(
+                entries, self._instructions, self._tools, thread=live.thread, turn=live.id
+            )
             checkpoint, live.checkpoint = live.checkpoint, None
             try:
                 result = await self._attempts.step(request, checkpoint)

@@ -14,6 +14,7 @@ from app.models.chat_completions import ChatCompletions
 from tests.app.models.conftest import ask
 from tests.app.models.fake_provider import END, HANG, STOP, FakeProvider, head, part, reply
 from tests.app.models.recorder import Recorder
+from tests.app.models.wire_responses import Script, frames
 
 pytestmark = pytest.mark.requirement("E3")
 
@@ -289,3 +290,30 @@ async def test_a_key_that_is_missing_fails_the_request_not_the_start(
         await found.get().respond(ask("x"), Recorder())
     assert (caught.value.code, caught.value.retryable) == ("MODEL_UNAUTHORIZED", False)
     assert "secret" not in caught.value.text
+
+
+# kinds of their own
+
+
+async def test_responses_in_the_background(provider: FakeProvider, http: Http) -> None:
+    config = ModelConfig(
+        name="gpt",
+        kind="responses",
+        base_url=f"{provider.base_url}/responses",
+        model="gpt-5",
+        background=True,
+        options={"temperature": 1},
+    )
+    model = (await discover([config], {}, http)).get("gpt")
+    script = Script().text("Hello").end()
+    provider.play(head(), *map(part, frames(script.events)), END)
+    await model.respond(ask("Hi"), sink := Recorder())
+    assert sink.texts == ["Hello"]
+    assert provider.requests[0].path == "/v1/responses"
+    body = provider.requests[0].json
+    assert (body["model"], body["background"], body["temperature"]) == ("gpt-5", True, 1)
+
+
+async def test_only_responses_have_a_background(http: Http) -> None:
+    with pytest.raises(InvalidError, match="chat_completions has no background"):
+        await discover([ModelConfig(name="a", background=True)], {}, http)

@@ -64,8 +64,17 @@ def test_event_names_hold_for_one_event() -> None:
     assert decode(stream) == [Event("error", b"1"), Event("message", b"2")]
 
 
-def test_id_and_retry_are_passed_over_and_unknown_lines_surfaced() -> None:
-    stream = b'id: 7\nretry: 10\nerror: {"code":500}\n<html>\ndata: x\n\n'
+def test_an_event_has_the_newest_id() -> None:
+    stream = b"data: a\n\nid: 7\ndata: b\n\ndata: c\n\ndata: d\nid: 8\n\nid: 9\0\ndata: e\n\n"
+    found = [(item.data, item.id) for item in decode(stream) if isinstance(item, Event)]
+    assert found == [(b"a", ""), (b"b", "7"), (b"c", "7"), (b"d", "8"), (b"e", "8")]
+    assert [
+        item.id for item in decode(b"id: 7\n\nid:\ndata: a\n\n") if isinstance(item, Event)
+    ] == [""]
+
+
+def test_retry_is_passed_over_and_unknown_lines_surfaced() -> None:
+    stream = b'retry: 10\nerror: {"code":500}\n<html>\ndata: x\n\n'
     assert decode(stream) == [
         Unknown(b"error", b'{"code":500}'),
         Unknown(b"<html>", b""),

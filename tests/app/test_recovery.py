@@ -548,6 +548,47 @@ async def test_what_waits_is_not_given_up_with_what_crashed(
         await truth.check(w)
 
 
+@pytest.mark.requirement("R1", "R4", "T4", "O1")
+@pytest.mark.parametrize("seed", range(4))
+async def test_crash_at_any_commit_of_a_busy_thread(
+    autojump_clock: MockClock, path: Path, seed: int
+) -> None:
+    """Messages queue, interrupt and are stopped; after a crash at any commit each of those that
+    were accepted comes to its one end, in a line."""
+    rng = random.Random(seed)
+    model = ScriptedModel(calls("probe", text="a "), says("b ", "c ", "d ", every=0.5))
+    model.scripts *= 10
+    async with world(path, model, tools=Toolbox([Probe(do=done_after(0.3))])) as w:
+        sent: list[Accepted] = []
+        with images(w.services.database, path.parent.with_name("images")) as taken:
+            for _ in range(8):
+                during = rng.choice(["queue", "queue", "interrupt"])
+                sent.append(await w.send(during=during))
+                await trio.sleep(rng.choice([0, 0.2, 0.7]))
+                if rng.random() < 0.4:
+                    await w.services.turns.cancel(rng.choice(sent).turn.stream_id)
+            await trio.sleep(rng.choice([0.5, 2]))
+        await w.services.turns.stop_thread("thread-01")
+        await truth.check(w)
+    for moment in taken[1 :: 1 + len(taken) // 15]:
+        model = ScriptedModel(says("again ", every=0.2))
+        async with world(moment, model, tools=Toolbox([Probe()])) as w:
+            await trio.sleep(0.05)
+            await truth.check(w)  # right after the start: what is open has a task
+            for row in await w.turns():
+                await w.read(row.stream_id)
+            await truth.check(w)
+            rows = await w.turns()
+            assert [row.id for row in rows] == [one.turn.id for one in sent[: len(rows)]]
+            assert {row.state for row in rows} <= {"finished", "cancelled"}
+            for row, one in zip(rows, sent, strict=False):
+                seen = await w.read(one.turn.stream_id)
+                assert seen.outcome.outcome == row.state
+            before = len(await w.line())
+            assert (await w.answer("Next", id_="message-next")).text == "again "
+            assert len(await w.line()) == before + 2
+
+
 @pytest.mark.requirement("T4", "C1")
 async def test_stop_of_what_waits_is_kept(autojump_clock: MockClock, path: Path) -> None:
     async with world(path, ScriptedModel(hangs)) as w:

@@ -35,8 +35,9 @@ export const LIVENESS_MS = 12_000;
 /** No response headers for so long: try again. Streams answer at once. */
 export const ANSWER_LIMIT_MS = 12_000;
 
-/** A hidden page gives its connection back after this; looking at another tab for a moment costs nothing. */
-export const HIDDEN_GRACE_MS = 20_000;
+/** A hidden page gives its connection back after this: browsers have six for all tabs of a server. Taking it
+ * up again costs one request. */
+export const HIDDEN_GRACE_MS = 1_000;
 
 /** Wake signals within this time are the same waking. */
 const WAKE_JOIN_MS = 1_000;

@@ -1,6 +1,7 @@
 """Threads as clients see them: the list, and a snapshot to follow a stream from (L7)."""
 
 import json
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -17,6 +18,9 @@ from store.messages import MessageRow
 from store.threads import Position as Position
 from store.threads import ThreadRow
 from store.turns import TurnRow
+
+# How often what changes under our hands is looked at again, before it is taken as it is.
+ROUNDS = 10
 
 
 class ThreadView(msgspec.Struct, frozen=True, rename="camel"):
@@ -95,18 +99,18 @@ class Threads:
 
         What has ended is read in one transaction; a running turn is taken from the fold of its
         committed events. If one ended in between, its row is stale and everything is read again.
+        One that stays without a task here is another process': it is to be followed from its start.
         """
-        while True:
+        for _ in range(ROUNDS):
             thread, rows, turn_rows = await self._database.read(lambda c: _read(c, id_))
-            if thread is None:
-                raise NotFoundError("No such conversation", code="THREAD_NOT_FOUND")
             begun = [row.id for row in turn_rows if not row.ended_at]
             live = {turn: found for turn in begun if (found := self._service.live(turn))}
             if len(live) == len(begun):
                 break
         by_id = {row.id: row for row in turn_rows}
         views = [_message(row, by_id.get(row.id), live.get(row.id)) for row in rows]
-        return Snapshot(_thread(thread, state_of(live.values())), views)
+        ours = state_of(live.values()) if len(live) == len(begun) else None
+        return Snapshot(_thread(thread, ours), views)
 
     async def change(self, id_: str, change: ThreadChange) -> ThreadView:
         """Raises NotFoundError (THREAD_NOT_FOUND, MESSAGE_NOT_FOUND for a leaf)."""
@@ -129,15 +133,16 @@ class Threads:
     async def remove(self, id_: str) -> None:
         """Stop its turns, then delete all of it. Idempotent."""
 
-        def write(connection: Connection) -> bool | None:
-            if turns.open_turns(connection, id_):
+        def write(connection: Connection, last: bool) -> bool | None:
+            if turns.open_turns(connection, id_) and not last:
                 return None
             return threads.remove(connection, id_)
 
-        gone = None
-        while gone is None:  # a message may have arrived since its turns were stopped
+        for left in reversed(range(ROUNDS)):  # a message may have arrived since
             await self._service.stop_thread(id_)
-            gone = await self._database.write(write)
+            gone = await self._database.write(partial(write, last=left == 0))
+            if gone is not None:
+                break
         if gone:
             self._feed.publish(Change(id_, 0, "idle", deleted=True))
 
@@ -162,14 +167,11 @@ class Threads:
         return stream
 
 
-def _read(
-    connection: Connection, id_: str
-) -> tuple[ThreadRow | None, list[MessageRow], list[TurnRow]]:
-    return (
-        threads.find(connection, id_),
-        messages.of_thread(connection, id_),
-        turns.of_thread(connection, id_),
-    )
+def _read(connection: Connection, id_: str) -> tuple[ThreadRow, list[MessageRow], list[TurnRow]]:
+    thread = threads.find(connection, id_)
+    if thread is None:
+        raise NotFoundError("No such conversation", code="THREAD_NOT_FOUND")
+    return thread, messages.of_thread(connection, id_), turns.of_thread(connection, id_)
 
 
 def _thread(row: ThreadRow, state: ThreadState | None = None) -> ThreadView:
@@ -193,11 +195,12 @@ def _message(row: MessageRow, turn: TurnRow | None, live: LiveTurn | None) -> Me
         cursor = f"{tail.id}:{tail.durable}"
         view = TurnView(live.state, tail.id, cursor, live.model, tail.fold.status, None)
         return _view(row, tail.fold.parts(), view)
-    ended = None
+    known = None
     if turn is not None:
         outcome = msgspec.Raw(turn.outcome) if turn.outcome else None
-        ended = TurnView(turn.state, turn.stream_id, None, turn.model, None, outcome)
-    return _view(row, json.loads(row.parts), ended)
+        start = None if turn.outcome else f"{turn.stream_id}:0"
+        known = TurnView(turn.state, turn.stream_id, start, turn.model, None, outcome)
+    return _view(row, json.loads(row.parts), known)
 
 
 def _view(row: MessageRow, parts: list[Part], turn: TurnView | None) -> MessageView:

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from app import events as ev
-from app.errors import StoreError
+from app.errors import NotFoundError, StoreError
 from app.tools import Toolbox
 from app.turns import ending, supervisor
 from app.turns.state import TRANSITIONS, IllegalTransitionError, State, advance
@@ -279,6 +279,15 @@ async def test_a_turn_that_another_runner_has_is_let_go(
         log = await w.services.database.read(lambda c: truth.log_of(c, row.stream, row.stream_id))
         assert (row.ended_at, log.text) == (None, "kept")
         assert w.services.database._pending_bytes == 0
+        # It is shown as what it is, elsewhere: to be followed from its start.
+        (view,) = await w.answers()
+        assert view.turn is not None
+        assert (view.turn.state, view.parts) == ("running", [])
+        assert view.turn.cursor == f"{row.stream_id}:0"
+        with trio.fail_after(60):
+            await w.services.threads.remove("thread-01")
+        with pytest.raises(NotFoundError):
+            await w.answers()
         assert isinstance(live.tail.error, StreamClosedError | None)
 
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import { NO_BLOCKS, allBlocks, growBlocks } from '../src/markdown/blocks.js';
+import { foresee } from '../src/markdown/foresee.js';
 import { decodeReferences, safeAddress } from '../src/markdown/inline.js';
 import { lex } from '../src/markdown/lexer.js';
 import { LONG } from '../src/markdown/long.js';
@@ -142,6 +143,20 @@ describe('M4 blocks that grow long', () => {
       expect(counts).toEqual(list.map(([, count]) => count));
     }), { numRuns: 25 });
   }, 60_000);
+});
+
+describe('M4 the end of a text is shown as what it is going to be', () => {
+  test.each([
+    ['some **bo', 'some **bo**'], ['some **bold*', 'some **bold**'], ['some **', 'some '], ['**a** and **b', '**a** and **b**'], ['~~x', '~~x~~'],
+    ['use `cod', 'use `cod`'], ['use ``a`b', 'use ``a`b'], ['use `', 'use '], ['`a` and `b**', '`a` and `b**`'],
+    ['a [link](https://exa', 'a link'], ['![alt](http://x', 'alt'], ['a [link](http://x.y) b', 'a [link](http://x.y) b'],
+    ['| a | b |\n|', '| a | b |\n|---|---|'], ['| a | b |\n|---|-', '| a | b |\n|---|---|'], ['Text\n\n| a |\n', 'Text\n\n| a |\n|---|'],
+    ['- [', '- '], ['- [x', '- '], ['- one\n- [ ]', '- one\n- '],
+    ['- **a', '- **a**'], ['**a\n\nb', '**a\n\nb'],
+  ])('%j', (text, expected) => expect(foresee(text)).toBe(expected));
+
+  test.each(['', 'x**2 and', '2 ** 3', '\\**a', '\\`a', 'a[0', 'a [link', '```js\nlet `x', '    indented `x', '| a | b |', '| a | b |\n|---|---|\n| x', '`**`', 'a * b'])(
+    'not %j', (text) => expect(foresee(text)).toBe(text));
 });
 
 describe('M4 formulas', () => {

@@ -55,7 +55,28 @@ test('M4 what is finished keeps its elements while the text grows', () => {
   first.forEach((element, i) => expect(root.querySelectorAll('p, table')[i]).toBe(element));
 });
 
-test('tool and reasoning cards say their state', () => {
+/** Opens the card; what is in it is drawn then. */
+async function unfold() {
+  const card = /** @type {HTMLDetailsElement} */ (root.querySelector('details'));
+  card.open = true;
+  card.dispatchEvent(new Event('toggle'));
+  await new Promise((done) => { setTimeout(done); });
+}
+
+test('a card of a tool shows JSON readably, and what is long in part', async () => {
+  const tool = { type: 'tool', toolCallId: 'c', toolName: 'wait', state: 'output-available', inputText: '{"a":1}', input: { a: 1 }, output: `[${'1,'.repeat(5_000)}2]` };
+  draw(h(Parts, { parts: /** @type {any} */ ([tool]), live: false }));
+  expect(root.querySelector('pre')).toBe(null);
+  await unfold();
+  const [input, output] = root.querySelectorAll('pre');
+  expect(input.textContent).toBe('{\n  "a": 1\n}');
+  expect(output.textContent).toMatch(/^\[\n {2}1,\n[\s\S]*…$/);
+  /** @type {HTMLElement} */ (get('show-all')).click();
+  await new Promise((done) => { setTimeout(done); });
+  expect(root.querySelectorAll('pre')[1].textContent).toMatch(/2\n\]$/);
+});
+
+test('tool and reasoning cards say their state', async () => {
   const tool = { type: 'tool', toolCallId: 'c', toolName: 'wait', state: 'running', inputText: '{}', input: { s: 1 }, startedAt: 1 };
   /** @param {any} change @param {boolean} live */
   const state = (change, live) => {
@@ -66,6 +87,7 @@ test('tool and reasoning cards say their state', () => {
   expect(state({}, false)).toBe('interrupted');
   expect(state({ state: 'input-streaming' }, false)).toBe('abandoned');
   expect(state({ state: 'output-error', errorText: 'gone', unknown: true, endedAt: 3 }, true)).toBe('unknown');
+  await unfold();
   expect(root.textContent).toContain(TEXT.toolUnknown);
   expect(state({ state: 'output-available', output: false, endedAt: 1_501 }, false)).toBe('output-available');
   expect(root.textContent).toContain('1.5 s');

@@ -5,6 +5,7 @@
 // before them can change no more. A link whose reference is defined later in the text stays as it was
 // written. A single block that grows long, a list, a table, a listing, is finished in parts: see long.js.
 
+import { foresee } from './foresee.js';
 import { definitions, lex } from './lexer.js';
 import { LONG, continued, joined, split } from './long.js';
 
@@ -42,7 +43,7 @@ export function growBlocks(blocks, text) {
   for (;;) {
     const rest = source.slice(next.head.length);
     const tokens = next.long ? continued(next.long, rest, next.links) : lex(rest, next.links);
-    const finished = finish(next, tokens, rest) ?? finishPart(next, tokens, rest);
+    const finished = finish(next, tokens, source, rest) ?? finishPart(next, tokens, source, rest);
     if (!finished) return { ...next, tail: visible(next.long ? joined(next.long, tokens) : tokens) };
     next = finished;
   }
@@ -53,6 +54,19 @@ export function allBlocks({ groups, tail }) {
   return [...groups.flat(), ...tail];
 }
 
+/**
+ * The tail of a text that is being written, as it is going to be: its last marks are seen as what they mean.
+ * @param {Blocks} blocks
+ * @param {string} text
+ * @returns {readonly Token[]}
+ */
+export function foreseenTail({ length, head, long, tail, links }, text) {
+  if (long) return tail;
+  const rest = normalised(text.slice(0, length)).slice(head.length);
+  const source = foresee(rest);
+  return source === rest ? tail : visible(lex(source, links));
+}
+
 /** As the lexer does it; a CR at the end may be half a line end. @param {string} text */
 function normalised(text) {
   return text.includes('\r') ? text.replace(/\r$/, '').replace(/\r\n?/g, '\n') : text;
@@ -60,9 +74,9 @@ function normalised(text) {
 
 /**
  * The blocks that cannot change any more.
- * @param {Blocks} blocks @param {Token[]} tokens @param {string} rest @returns {Blocks|null} null: there are none
+ * @param {Blocks} blocks @param {Token[]} tokens @param {string} source @param {string} rest @returns {Blocks|null} null: there are none
  */
-function finish(blocks, tokens, rest) {
+function finish(blocks, tokens, source, rest) {
   // What stands before a long block is settled; waiting for more blocks would parse the long one again and again.
   const keep = rest.length > LONG ? Math.max(openFrom(tokens, OPEN_BLOCKS), openFrom(tokens, 1)) : openFrom(tokens, OPEN_BLOCKS);
   const finished = tokens.slice(0, keep);
@@ -71,20 +85,20 @@ function finish(blocks, tokens, rest) {
   const done = blocks.long ? joined(blocks.long, finished) : finished;
   return {
     ...blocks,
-    head: blocks.head + raw,
+    head: source.slice(0, blocks.head.length + raw.length), // shares the memory of the text
     groups: addToGroups(blocks.groups, visible(done)),
     long: null,
     links: finished.some(({ type }) => type === 'def') ? { ...blocks.links, ...definitions(finished) } : blocks.links,
   };
 }
 
-/** A part of the one long block that is left. @param {Blocks} blocks @param {Token[]} tokens @param {string} rest @returns {Blocks|null} */
-function finishPart(blocks, tokens, rest) {
+/** A part of the one long block that is left. @param {Blocks} blocks @param {Token[]} tokens @param {string} source @param {string} rest @returns {Blocks|null} */
+function finishPart(blocks, tokens, source, rest) {
   const cut = rest.length > LONG ? split(blocks.long, tokens, rest, blocks.links) : null;
   if (!cut) return null;
   return {
     ...blocks,
-    head: blocks.head + rest.slice(0, cut.length),
+    head: source.slice(0, blocks.head.length + cut.length),
     groups: cut.finished.length ? addToGroups(blocks.groups, visible(cut.finished)) : blocks.groups,
     long: cut.long,
   };

@@ -27,17 +27,16 @@ const KEPT = 500;
 
 /**
  * Elements are made one by one: no text is parsed as markup. What is no TeX stays as it was written.
- * @param {string} text @param {boolean} display
+ * @param {string} text @param {boolean} display @param {string} source as it was written
  */
-function draw(text, display) {
+function draw(text, display, source) {
   const key = `${display ? '$$' : '$'}${text}`;
   const known = drawn.get(key);
   const element = known ?? document.createElement('span');
   try {
     if (!known) katex?.render(text, element, { displayMode: display, throwOnError: true, strict: false, trust: false, maxExpand: 200, maxSize: 50 });
   } catch {
-    element.textContent = text;
-    element.className = 'wrong';
+    element.textContent = source;
   }
   drawn.delete(key);
   drawn.set(key, element);
@@ -54,7 +53,10 @@ export const Formula = memo(
     const place = useRef(/** @type {HTMLElement|null} */ (null));
     useLayoutEffect(() => {
       if (open) return undefined;
-      const put = () => place.current?.replaceChildren(draw(text, display));
+      const put = () => {
+        place.current?.replaceChildren(draw(text, display, source));
+        if (place.current) place.current.className = 'drawn';
+      };
       if (katex && drawn.has(`${display ? '$$' : '$'}${text}`)) {
         put();
         return undefined;

@@ -5,7 +5,7 @@ import { Fragment, h } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { oncePerFrame } from '../frames.js';
-import { GROUP, NO_BLOCKS, growBlocks } from '../markdown/blocks.js';
+import { GROUP, NO_BLOCKS, foreseenTail, growBlocks } from '../markdown/blocks.js';
 import { decodeReferences, hostOf, safeAddress } from '../markdown/inline.js';
 import { isComplete } from '../markdown/long.js';
 import { TEXT } from '../text.js';
@@ -22,10 +22,10 @@ import { Table } from './table.js';
 /** @import {LongToken} from '../markdown/long.js' */
 
 /** So much text is read at once: what is behind by more catches up in the next frames. */
-const STEP_CHARS = 8_192;
+const STEP_CHARS = 4_096;
 
 /** For reading Markdown in one frame, all texts of the page together; drawing it takes about as long again. */
-const FRAME_MS = 10;
+const FRAME_MS = 6;
 
 /** A short text is there at once when it is shown first. */
 const SHORT_CHARS = 2_048;
@@ -47,7 +47,8 @@ export function Markdown({ text, done }) {
     if (behind) drawSoon();
   });
   const finished = blocks.current.groups.reduce((sum, group) => sum + group.length, 0);
-  const groups = grouped(blocks.current);
+  const tail = done ? blocks.current.tail : foreseenTail(blocks.current, text);
+  const groups = grouped(blocks.current.groups, tail);
   return h('div', { class: 'markdown', dir: 'auto', 'aria-busy': behind || undefined },
     groups.map((tokens, index) => h(Group, {
       key: index, tokens, settled: index < groups.length - 1,
@@ -70,8 +71,8 @@ function read(blocks, text) {
   return next;
 }
 
-/** A block stays in its group, and keeps its elements, when it is finished. @param {Blocks} blocks */
-function grouped({ groups, tail }) {
+/** A block stays in its group, and keeps its elements, when it is finished. @param {Blocks['groups']} groups @param {readonly Token[]} tail */
+function grouped(groups, tail) {
   const full = groups.filter((group) => group.length === GROUP);
   const open = [...(groups.length > full.length ? groups[groups.length - 1] : []), ...tail];
   const rest = Array.from({ length: Math.ceil(open.length / GROUP) }, (_, i) => open.slice(i * GROUP, (i + 1) * GROUP));
@@ -131,7 +132,7 @@ function code(parts, done) {
 
 /** @param {Tokens.List} token */
 function list({ ordered, start, loose, items }) {
-  return h(ordered ? 'ol' : 'ul', { start: ordered && start !== 1 ? start : undefined, class: loose ? 'loose' : undefined },
+  return h(ordered ? 'ol' : 'ul', { dir: 'auto', start: ordered && start !== 1 ? start : undefined, class: loose ? 'loose' : undefined },
     items.map((item) => h('li', { class: item.task ? 'task' : undefined, dir: 'auto' }, blocks(item.tokens))));
 }
 

@@ -32,7 +32,7 @@ export const Question = memo(
       editing ? h(Edit, { message, thread }) : [
         h(Files, { files: filesOf(fold.parts), addressOf: thread.fileAddress }),
         text ? h('div', { class: 'bubble', dir: 'auto' }, text) : null,
-        h('footer', null,
+        h('footer', { class: beside.length > 1 ? 'kept' : undefined },
           h(Versions, { id, beside, thread }),
           text ? h(CopyButton, { text }) : null,
           h(IconButton, { icon: 'edit', label: TEXT.edit, testid: 'edit', onClick: () => { thread.editing.value = id; } })),
@@ -55,7 +55,7 @@ export const Answer = memo(
       state === 'queued' ? h(Queued, { thread, id, stopping }) : null,
       state === 'running' ? h(Progress, { status: fold.status, empty }) : null,
       fold.outcome ? h(OutcomeLine, { outcome: fold.outcome, last, begun: !empty, again, goOn: () => thread.send(TEXT.goOnMessage) }) : null,
-      over ? h('footer', null,
+      over ? h('footer', { class: last || beside.length > 1 ? 'kept' : undefined },
         h(Versions, { id, beside, thread }),
         text ? h(CopyButton, { text }) : null,
         h(IconButton, { icon: 'again', label: TEXT.regenerate, testid: 'regenerate', onClick: again }),

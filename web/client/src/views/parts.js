@@ -1,15 +1,16 @@
 // The parts of an answer: text, reasoning, tools. DOM.
 
 import { h } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { partId } from '../fold.js';
 import { TEXT } from '../text.js';
-import { useClock } from './clock.js';
 import { Icon } from './icons.js';
 import { Markdown } from './markdown.js';
 import { memo } from './memo.js';
+import { Tool } from './tool.js';
 
-/** @import {Part, TextPart, ToolPart} from '../types.js' */
+/** @import {Part, TextPart} from '../types.js' */
 
 /** @param {{parts: readonly Part[], live: boolean}} props */
 export function Parts({ parts, live }) {
@@ -29,47 +30,25 @@ const PartView = memo(
 
 /** @param {{part: TextPart, live: boolean}} props */
 function Reasoning({ part, live }) {
-  if (!part.text) return null;
   const running = live && part.state === 'streaming';
-  return h('details', { class: 'card reasoning', 'data-testid': 'reasoning', 'data-state': part.state },
-    h('summary', null, h(Icon, { name: 'thought' }), h('span', { class: 'name' }, running ? TEXT.reasoningRunning : TEXT.reasoning)),
-    h('div', { class: 'body' }, h(Markdown, { text: part.text, done: !running })));
+  const seconds = useDuration(running);
+  const [open, setOpen] = useState(false);
+  if (!part.text) return null;
+  const name = running ? TEXT.reasoningRunning : seconds ? TEXT.reasoningFor(TEXT.seconds(seconds)) : TEXT.reasoning;
+  return h('details', { class: 'card reasoning', 'data-testid': 'reasoning', 'data-state': part.state,
+    onToggle: (/** @type {{currentTarget: HTMLDetailsElement}} */ { currentTarget }) => setOpen(currentTarget.open) },
+    h('summary', null, h(Icon, { name: 'thought' }), h('span', { class: 'name' }, name)),
+    open ? h('div', { class: 'body' }, h(Markdown, { text: part.text, done: !running })) : null);
 }
 
-/** What a person should read of a call's state. @param {ToolPart} part @param {boolean} live */
-function toolState({ state, unknown }, live) {
-  if (unknown) return 'unknown';
-  if (live || state.startsWith('output') || state === 'input-error') return state;
-  return state === 'running' ? 'interrupted' : 'abandoned';
-}
-
-/** @param {{part: ToolPart, live: boolean}} props */
-function Tool({ part, live }) {
-  const state = toolState(part, live);
-  const { toolName, input, inputText, output, errorText } = part;
-  return h('details', { class: `card tool tool-${state}`, 'data-testid': 'tool', 'data-state': state, 'data-id': part.toolCallId },
-    h('summary', null,
-      h(Icon, { name: 'tool' }),
-      h('span', { class: 'name' }, toolName),
-      h('span', { class: 'state' }, TEXT.toolStates[state] ?? state),
-      h(Duration, { part, running: state === 'running' })),
-    h('div', { class: 'body' },
-      h('h4', null, TEXT.toolInput),
-      h('pre', { tabIndex: 0 }, input === undefined ? inputText : readable(input)),
-      state === 'unknown' ? h('p', null, TEXT.toolUnknown) : null,
-      errorText ? [h('h4', null, TEXT.toolError), h('pre', { tabIndex: 0 }, errorText)] : null,
-      output === undefined ? null : [h('h4', null, TEXT.toolOutput), h('pre', { tabIndex: 0 }, readable(output))]));
-}
-
-/** @param {{part: ToolPart, running: boolean}} props */
-function Duration({ part: { startedAt, endedAt }, running }) {
-  const now = useClock(running);
-  if (!startedAt || (!running && !endedAt)) return null;
-  const seconds = Math.max(0, ((endedAt ?? now) - startedAt) / 1_000);
-  return h('span', { class: 'duration' }, running ? TEXT.seconds(Math.floor(seconds)) : TEXT.tenths(seconds));
-}
-
-/** @param {unknown} value */
-function readable(value) {
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+/** How long something went on that was seen from its beginning, in seconds; the log has no times of it. @param {boolean} running */
+function useDuration(running) {
+  const begun = useRef(running ? performance.now() : null);
+  const [seconds, setSeconds] = useState(/** @type {number|null} */ (null));
+  useEffect(() => {
+    if (running || begun.current === null) return;
+    setSeconds(Math.max(1, Math.round((performance.now() - begun.current) / 1_000)));
+    begun.current = null;
+  }, [running]);
+  return seconds;
 }

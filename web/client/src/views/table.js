@@ -27,11 +27,13 @@ export function Table({ parts, inlines }) {
 
 const Part = memo(
   /** @param {{rows: Tokens.TableCell[][], inlines: Inlines, header: Tokens.TableCell[]|null, widths: readonly number[]|null}} props */
-  ({ rows, inlines, header, widths }) =>
-    h('table', widths ? { class: 'more', style: { width: `${widths.reduce((sum, width) => sum + width, 0)}px` } } : null,
+  ({ rows, inlines, header, widths }) => {
+    const table = h('table', null,
       widths ? h('colgroup', null, widths.map((width) => h('col', { style: { width: `${width}px` } }))) : null,
       header ? h('thead', null, row('th', inlines)(header)) : null,
-      h('tbody', null, rows.map(row('td', inlines)))));
+      h('tbody', null, rows.map(row('td', inlines))));
+    return widths ? h('div', { class: 'more', style: { width: `${widths.reduce((sum, width) => sum + width, 0)}px` } }, table) : table;
+  });
 
 /**
  * The widths of the columns of the first part, for the others.

@@ -31,7 +31,7 @@ export function ThreadList({ app, close }) {
     h('a', { class: 'new', href: app.hrefOf(''), onClick: open(null), 'data-testid': 'new-thread' }, h(Icon, { name: 'plus' }), TEXT.newThread),
     h(SearchBox, { app }),
     app.search.found.value.query.trim() ? h(SearchResults, { app, open }) : [
-      h('ul', { key: 'list' }, threads.map((thread) => h('li', { key: thread.id, 'data-testid': 'thread', 'data-id': thread.id, 'data-state': thread.state },
+      h('ul', { key: 'list' }, threads.map((thread) => h('li', { key: thread.id, class: thread.id === current ? 'current' : undefined, 'data-testid': 'thread', 'data-id': thread.id, 'data-state': thread.state },
         renaming === thread.id
           ? h(Rename, { app, thread, done: () => setRenaming(null) })
           : h(Entry, { thread, unread: app.notices.unread.value.has(thread.id), current: thread.id === current, href: app.hrefOf(thread.id), onClick: open(thread.id),

@@ -16,7 +16,7 @@ from app.models.http import Call, Http
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
 
 if TYPE_CHECKING:
-    from app.models.bedrock_keys import Keys, KeySource
+    from app.models.bedrock_keys import KeySource, Signer
 
 WITHOUT_BOTOCORE = (
     "Models of the kind bedrock need the package botocore, which is not installed:"
@@ -101,7 +101,7 @@ class Bedrock:
         signed = keys.sign(url, headers, body, region)
         return Call(url=url, headers=signed, body=body, secrets=keys.secrets)
 
-    async def _found(self) -> tuple["Keys", str, str]:
+    async def _found(self) -> tuple["Signer", str, str]:
         """Keys, region and address."""
         if self._source is None:
             raise NotConfiguredError(self._missing or WITHOUT_BOTOCORE)

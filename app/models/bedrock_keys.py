@@ -15,36 +15,61 @@ from app.models.errors import ModelError
 from app.models.faults import scrub
 from app.models.shared_call import SharedCall
 
+Headers = Mapping[str, str]
+
+
+class Signer(Protocol):
+    """What proves one request."""
+
+    @property
+    def region(self) -> str | None:
+        """Where its owner works, if that is known with it."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What has to be kept out of every error text."""
+
+    def sign(self, url: str, headers: Headers, body: bytes, region: str) -> dict[str, str]:
+        """The headers with the proof, for exactly this address and body."""
+
+
+@dataclass(frozen=True)
+class Bearer:
+    """A key of Bedrock's own."""
+
+    key: str = field(repr=False)
+    region: str | None = None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return (self.key,)
+
+    def sign(self, url: str, headers: Headers, body: bytes, region: str) -> dict[str, str]:
+        return {**headers, "authorization": f"Bearer {self.key}"}
+
 
 @dataclass(frozen=True)
 class Keys:
-    """What signs one request. `secrets` are kept out of every error text."""
+    """Keys of AWS; with a token, those of a session."""
 
-    secrets: tuple[str, ...] = field(repr=False)
+    access: str
+    secret: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
     region: str | None = None
-    access: str = ""
 
-    def sign(
-        self, url: str, headers: Mapping[str, str], body: bytes, region: str
-    ) -> dict[str, str]:
-        """The headers with what proves them, for exactly this address and body."""
-        secret, token = self.secrets[0], self.secrets[1] if len(self.secrets) > 1 else None
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.secret, self.token)))
+
+    def sign(self, url: str, headers: Headers, body: bytes, region: str) -> dict[str, str]:
         request = AWSRequest("POST", url, headers=dict(headers), data=body)
-        SigV4Auth(Credentials(self.access, secret, token), "bedrock", region).add_auth(request)
+        credentials = Credentials(self.access, self.secret, self.token)
+        SigV4Auth(credentials, "bedrock", region).add_auth(request)
         return dict(request.headers.items())
 
 
-class Bearer(Keys):
-    """A key of Bedrock's own."""
-
-    def sign(
-        self, url: str, headers: Mapping[str, str], body: bytes, region: str
-    ) -> dict[str, str]:
-        return {**headers, "authorization": f"Bearer {self.secrets[0]}"}
-
-
 class KeySource(Protocol):
-    async def keys(self) -> Keys:
+    async def keys(self) -> Signer:
         """Those of this moment. Raises ModelError."""
 
 
@@ -52,9 +77,9 @@ class KeySource(Protocol):
 class Fixed:
     """Implements KeySource."""
 
-    found: Keys
+    found: Signer
 
-    async def keys(self) -> Keys:
+    async def keys(self) -> Signer:
         return self.found
 
 
@@ -72,7 +97,7 @@ class Chain:
         # hangs keeps it, with its locks, and the next call begins anew.
         self._found: tuple[Any, str | None] | None = None
 
-    async def keys(self) -> Keys:
+    async def keys(self) -> Signer:
         return await self._shared()
 
     def _look_up(self) -> Keys:  # in a thread
@@ -91,19 +116,17 @@ class Chain:
             text = "No AWS credentials were found. Set AWS_BEARER_TOKEN_BEDROCK, or log in to AWS."
             raise ModelError(text, code="MODEL_UNAUTHORIZED", retryable=False)
         self._found = found
-        secrets = (frozen.secret_key, *([frozen.token] if frozen.token else []))
-        return Keys(secrets, region, frozen.access_key)
+        return Keys(frozen.access_key, frozen.secret_key, frozen.token, region)
 
 
 def source(env: Mapping[str, str], key: str | None, profile: str | None) -> KeySource:
     """Where the keys come from. `key`: a bearer key that was configured."""
     bearer = key or env.get("AWS_BEARER_TOKEN_BEDROCK", "").strip()
     if bearer and (key or not profile):
-        return Fixed(Bearer((bearer,)))
+        return Fixed(Bearer(bearer))
     access, secret = env.get("AWS_ACCESS_KEY_ID"), env.get("AWS_SECRET_ACCESS_KEY")
     if access and secret and not profile:
-        token = env.get("AWS_SESSION_TOKEN")
-        return Fixed(Keys((secret, *([token] if token else [])), None, access))
+        return Fixed(Keys(access, secret, env.get("AWS_SESSION_TOKEN") or None))
     return Chain(profile)
 
 

@@ -92,6 +92,8 @@ def check(configs: list[ModelConfig]) -> None:
             raise _invalid(config, "max_retries is below 0")
         if config.kind in _NAMED and not config.model:
             raise _invalid(config, f"the kind {config.kind} needs `model`")
+        if (config.region or config.profile) and config.kind != "bedrock":
+            raise _invalid(config, f"the kind {config.kind} has no region and no profile")
         if config.background and config.kind != "responses":
             raise _invalid(config, f"the kind {config.kind} has no background")
         if config.region is not None and not re.fullmatch(r"[a-z0-9-]+", config.region):

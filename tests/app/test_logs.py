@@ -70,7 +70,7 @@ def test_what_signs_a_request_to_aws_is_in_no_log() -> None:
     """AWS's library writes the headers it signs, at level debug."""
     stream = io.StringIO()
     log_to(stream, "debug")
-    keys = Keys(("the-secret", "the-session-token"), None, "AKID")
+    keys = Keys("AKID", "the-secret", "the-session-token")
     signed = keys.sign("https://aws.invalid/", {}, b"", "eu-west-1")
     assert signed["X-Amz-Security-Token"] == "the-session-token"
     structlog.get_logger().debug("the log works")

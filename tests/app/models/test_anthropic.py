@@ -6,16 +6,19 @@ from typing import Any
 import pytest
 import trio
 
+from app.errors import InvalidError
 from app.events import Usage
 from app.models import (
     AssistantStep,
     Completion,
     Http,
+    ModelConfig,
     ModelError,
     ModelRequest,
     ToolCall,
     ToolResult,
     ToolResults,
+    discover,
 )
 from app.models.anthropic import MOST_PAUSES, Anthropic
 from app.models.server_calls import NO_RESULT
@@ -75,6 +78,37 @@ async def test_the_request(talk: Talk) -> None:
         {"role": "user", "content": [{"type": "text", "text": "Hello"}]}
     ]
     assert "cache_control" not in asked.json  # for servers that only speak the wire
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "/v1", "/v1/", "/v1/messages", "/anthropic", "/anthropic/v1/messages"]
+)
+async def test_a_model_as_configured(provider: FakeProvider, http: Http, path: str) -> None:
+    """The address is understood however it is written elsewhere."""
+    config = ModelConfig(
+        name="claude", kind="anthropic", base_url=f"{provider.url}{path}", model="m",
+        api_key_env="MY_KEY", options={"max_tokens": 5},
+    )  # fmt: skip
+    found = await discover([config], {"MY_KEY": "abc"}, http)
+    provider.play(head(), part(start()), part(text(0, "Hi")), part(stop()), END)
+    await found.get("claude").respond(ask("Hi"), Recorder())
+    [asked] = provider.requests
+    below = "/anthropic" if "anthropic" in path else ""
+    assert asked.path == f"{below}/v1/messages"
+    assert asked.headers["x-api-key"] == "abc"
+    assert (asked.json["model"], asked.json["max_tokens"]) == ("m", 5)
+
+
+async def test_without_an_address_it_is_anthropics_own(http: Http) -> None:
+    config = ModelConfig(name="claude", kind="anthropic", model="m")
+    model = (await discover([config], {}, http)).get("claude")
+    assert isinstance(model, Anthropic)
+    assert model._call(ask("Hi"), []).url == "https://api.anthropic.com/v1/messages"
+
+
+async def test_a_model_has_to_be_named(http: Http) -> None:
+    with pytest.raises(InvalidError, match="needs `model`"):
+        await discover([ModelConfig(name="claude", kind="anthropic")], {}, http)
 
 
 async def test_anthropic_itself_keeps_the_conversation_in_its_cache(http: Http) -> None:

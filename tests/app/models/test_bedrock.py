@@ -45,7 +45,7 @@ class Talk:
         members = {
             "model": "fake",
             "region": "eu-west-1",
-            "source": Fixed(Bearer((KEY,))),
+            "source": Fixed(Bearer(KEY)),
             **members,
         }
         self.model = Bedrock(name="fake", http=http, base_url=provider.url, **members)

@@ -14,6 +14,7 @@ import botocore.session
 import pytest
 import trio
 
+from app.errors import InvalidError
 from app.models import Http, Limits, ModelConfig, ModelError, discover
 from app.models.bedrock import WITHOUT_BOTOCORE, Bedrock
 from app.models.bedrock_keys import Bearer, Chain, Fixed, Keys, source
@@ -115,13 +116,13 @@ async def test_the_official_client_understands_the_exceptions_of_the_fake(
 @pytest.mark.parametrize(
     ("env", "key", "profile", "found"),
     [
-        ({}, "configured", None, Fixed(Bearer(("configured",)))),
-        ({"AWS_BEARER_TOKEN_BEDROCK": " named\n"}, None, None, Fixed(Bearer(("named",)))),
+        ({}, "configured", None, Fixed(Bearer("configured"))),
+        ({"AWS_BEARER_TOKEN_BEDROCK": " named\n"}, None, None, Fixed(Bearer("named"))),
         ({"AWS_BEARER_TOKEN_BEDROCK": "named", **STATIC}, "configured", "work",
-         Fixed(Bearer(("configured",)))),
-        (STATIC, None, None, Fixed(Keys((SECRET,), None, ACCESS))),
+         Fixed(Bearer("configured"))),
+        (STATIC, None, None, Fixed(Keys(ACCESS, SECRET))),
         ({**STATIC, "AWS_SESSION_TOKEN": TOKEN}, None, None,
-         Fixed(Keys((SECRET, TOKEN), None, ACCESS))),
+         Fixed(Keys(ACCESS, SECRET, TOKEN))),
     ],
 )  # fmt: skip
 def test_keys_that_are_at_hand(
@@ -142,7 +143,9 @@ def test_a_profile_that_was_named_comes_before_the_environment(
 
 
 def test_keys_are_in_no_representation() -> None:
-    assert SECRET not in repr(Fixed(Keys((SECRET, TOKEN), None, ACCESS)))
+    said = repr([Keys(ACCESS, SECRET, TOKEN), Fixed(Bearer("configured"))])
+    assert ACCESS in said
+    assert not any(secret in said for secret in (SECRET, TOKEN, "configured"))
 
 
 # AWS's own search
@@ -228,7 +231,7 @@ async def test_keys_are_looked_for_again_after_a_failure(machine: Machine) -> No
         await keys.keys()
     assert (caught.value.code, caught.value.retryable) == ("MODEL_UNAUTHORIZED", False)
     machine.program.write_text(works)
-    assert (await keys.keys()).access == ACCESS
+    assert (await keys.keys()).secrets == (SECRET, TOKEN)
 
 
 async def test_a_profile_that_does_not_exist(machine: Machine) -> None:
@@ -319,12 +322,26 @@ async def test_a_configured_key_that_is_missing_is_not_replaced_by_another(http:
     assert caught.value.code == "MODEL_UNAUTHORIZED"
 
 
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"kind": "bedrock", "model": ""}, "needs `model`"),
+        ({"kind": "bedrock", "region": "evil.invalid/"}, "not the name of one"),
+        ({"kind": "anthropic", "region": "eu-west-1"}, "no region and no profile"),
+        ({"kind": "chat_completions", "profile": "work"}, "no region and no profile"),
+    ],
+)
+async def test_what_cannot_be_meant(http: Http, members: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidError, match=said):
+        await discover([ModelConfig(**{"name": "a", "model": "m", **members})], {}, http)
+
+
 async def test_the_address_follows_the_region(http: Http) -> None:
     for region, host in [
         ("us-east-1", "bedrock-runtime.us-east-1.amazonaws.com"),
         ("cn-north-1", "bedrock-runtime.cn-north-1.amazonaws.com.cn"),
     ]:
-        talk = Bedrock(name="n", http=http, model="m", region=region, source=Fixed(Bearer(("k",))))
+        talk = Bedrock(name="n", http=http, model="m", region=region, source=Fixed(Bearer("k")))
         assert (await talk._call(b"{}")).who == host
 
 

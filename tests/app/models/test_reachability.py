@@ -78,7 +78,7 @@ async def test_a_server_that_fails_is_there_and_says_so(provider: FakeProvider, 
 async def test_bedrock_is_asked_without_a_key(provider: FakeProvider, http: Http) -> None:
     nova = Bedrock(
         name="nova", http=http, base_url=provider.url, model="m", region="eu-west-1",
-        source=Fixed(Bearer((KEY,))),
+        source=Fixed(Bearer(KEY)),
     )  # fmt: skip
     provider.play(*reply(403, {"message": "Missing Authentication Token"}))
     assert await catalogue(nova).reachability() == {"nova": Reach(True)}

@@ -91,7 +91,7 @@ class BedrockWire(Wire):
             base_url=url,
             model="fake.model-v1:0",
             region="us-east-1",
-            source=Fixed(Bearer(("key-12345678",))),
+            source=Fixed(Bearer("key-12345678")),
         )
 
     def frames(self, *pieces: Piece, complete: bool = True) -> list[bytes]:

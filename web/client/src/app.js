@@ -18,7 +18,7 @@ import { createUpload } from './upload.js';
 import { listenForWaking } from './wake.js';
 
 /** @import {Change} from './feed.js' */
-/** @import {Wake} from './link_state.js' */
+/** @import {Wake} from './link_types.js' */
 /** @import {Thread} from './thread.js' */
 /** @import {Models} from './types.js' */
 

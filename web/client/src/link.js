@@ -7,7 +7,7 @@ import { parseCursor } from './cursor.js';
 import { INITIAL, LIVENESS_MS, step } from './link_state.js';
 
 /** @import {Api} from './api.js' */
-/** @import {LinkAction, LinkEvent, LinkState, Wake} from './link_state.js' */
+/** @import {LinkAction, LinkEvent, LinkState, Wake} from './link_types.js' */
 /** @import {Cursor, Event} from './types.js' */
 
 /** The server answers a poll at the latest after this: well within what counts as alive. */

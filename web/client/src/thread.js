@@ -15,7 +15,7 @@ import {
 
 /** @import {Api} from './api.js' */
 /** @import {Drafts} from './drafts.js' */
-/** @import {LinkState, Wake} from './link_state.js' */
+/** @import {LinkState, Wake} from './link_types.js' */
 /** @import {Retrier} from './retry.js' */
 /** @import {Outgoing, ThreadState} from './thread_state.js' */
 /** @import {Cursor, Event, FilePart, ThreadChange, ThreadInfo} from './types.js' */

@@ -1,6 +1,6 @@
 // Listens for what tells that the page sleeps or wakes. Effects.
 
-/** @import {Wake} from './link_state.js' */
+/** @import {Wake} from './link_types.js' */
 
 /**
  * @param {Window} window

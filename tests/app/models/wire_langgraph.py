@@ -1,4 +1,4 @@
-"""A LangGraph server, for the tests of every adapter, with messages as langgraph-api writes them."""
+"""A LangGraph server for the tests, with messages as langgraph-api writes them."""
 
 from typing import Any
 

@@ -49,6 +49,7 @@ class Journal:
     def close(self, tail: Tail) -> None:
         """Forget a tail whose stream has ended; its readers keep it until they are through."""
         self._tails.pop(tail.id, None)
+        tail.on_failure = None  # leads back to the turn: both would wait for the collector
 
     def tail(self, id_: str) -> Tail | None:
         """The live end of a stream; None if it has ended or does not exist."""

@@ -460,6 +460,7 @@ test('F3 M3 R3 P09 P10 any order of duplicates, holes, cuts, late frames and rec
       const link = new Driver();
       let fold = EMPTY_FOLD;
       let at = 0; // the server's position on the live connection
+      let from = 0; // where the stream begins that it was asked for: no server goes back behind that
       /** @type {number[]} */
       const old = [];
       /** @type {any} */
@@ -471,7 +472,8 @@ test('F3 M3 R3 P09 P10 any order of duplicates, holes, cuts, late frames and rec
           if (action.type === 'connect') {
             old.push(action.generation - 1, action.generation - 2);
             at = flat.findIndex(({ id }) => id === `${action.stream}:${action.seq}`) + 1;
-            if (action.seq === 0) at = flat.findIndex(({ id }) => id === `${action.stream}:1`);
+            from = flat.findIndex(({ id }) => id === `${action.stream}:1`);
+            if (action.seq === 0) at = from;
           }
           if (action.type !== 'apply') continue;
           expect(outcome).toBe(null);
@@ -505,7 +507,7 @@ test('F3 M3 R3 P09 P10 any order of duplicates, holes, cuts, late frames and rec
           at += 1;
           send({ type: 'frame', ...frame });
         }
-        if (move === 'repeat' && at > 0) send({ type: 'frame', ...flat[Math.max(0, at - 1 - size)] });
+        if (move === 'repeat' && at > 0) send({ type: 'frame', ...flat[Math.max(from, at - 1 - size)] });
         if (move === 'skip') at = Math.min(flat.length - 1, at + size);
         if (move === 'cut') send({ type: 'failed', code: 'NETWORK' });
         if (move === 'close') send({ type: 'closed' });

@@ -115,7 +115,9 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
 
     Every setting can also be given as UNBROKEN_NAME in the environment or in unbroken.toml.
     """
-    with sentences():
+    from app.collector import at_rest
+
+    with sentences(), at_rest() as has_started:
         import webbrowser
 
         import trio
@@ -127,6 +129,7 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
         from web.edge import WebEdge
 
         def started(services: "Services", urls: list[str]) -> None:
+            has_started()
             link = edge.link(settings, urls[0])
             models = services.catalogue
             click.echo("\n".join(banner(link, settings.database, models.default, models.list())))
@@ -174,7 +177,11 @@ def send(
             settings = config.load(os.environ, given, file)
             server, token = settings_url(settings), token or settings_token(settings)
         live = sys.stdout.isatty() if live is None else live
-        with Remote(server, token) as remote:
+
+        def waiting(reason: str) -> None:
+            click.echo(f"[{reason.rstrip('.')}. Waiting.]", err=True)
+
+        with Remote(server, token, waiting=waiting) as remote:
             code = carry_out(remote, Errand(text, thread, model, live), sys.stdout, sys.stderr)
     sys.exit(code)
 

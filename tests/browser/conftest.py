@@ -60,7 +60,8 @@ def browser(playwright: Playwright, executable: str) -> Iterator[Browser]:
 @pytest.fixture
 def real(playwright: Playwright, executable: str) -> Iterator[BrowserContext]:
     """A Chromium without playwright's make-believe: tabs in the back are hidden and throttled."""
-    with tempfile.TemporaryDirectory() as profile:
+    # Chromium's children write into it for a moment longer than it lives.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
             [executable, *ARGUMENTS, "--remote-debugging-port=0", f"--user-data-dir={profile}"],
             stderr=subprocess.PIPE,

@@ -23,21 +23,24 @@ export function Composer({ app }) {
   useLayoutEffect(() => fit(box.current), [text, thread]);
   useEffect(() => {
     // On a phone the keyboard would cover what was asked for.
-    if (!hasTouchKeyboard() && !thread.wanted.peek()) box.current?.focus({ preventScroll: true });
+    const reading = thread.wanted.peek() !== null || document.activeElement?.closest('.message');
+    if (!hasTouchKeyboard() && !reading) box.current?.focus({ preventScroll: true });
   }, [thread]);
 
   const pending = files.some(({ state }) => state === 'sending');
   const blank = !text.trim() && !files.some(({ state }) => state === 'ready');
   /** @param {'queue'|'interrupt'} [during] */
   const send = (during) => {
-    if (!blank && !pending) app.send(during);
+    if (blank || pending) return;
+    app.send(during);
+    if (!hasTouchKeyboard()) box.current?.focus();
   };
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
     if (isSendKey(event)) {
       event.preventDefault();
       send(event.ctrlKey || event.metaKey ? 'interrupt' : 'queue');
-    } else if (event.key === 'ArrowUp' && !text && editLast(thread)) {
+    } else if (event.key === 'ArrowUp' && !event.altKey && !text && editLast(thread)) {
       event.preventDefault();
     }
   };

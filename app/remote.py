@@ -54,6 +54,7 @@ class Remote:
     Args:
         url: where the server is, or the link that it prints, with the token in it.
         token: for a server that asks for one; None: that of the link, if any.
+        waiting: told why, once each time, when a request has to be made again.
         transport, sleep: for tests.
     """
 
@@ -62,6 +63,7 @@ class Remote:
         url: str,
         token: str | None = None,
         *,
+        waiting: Callable[[str], None] = lambda reason: None,
         transport: httpx2.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
         patience: float = PATIENCE_SECONDS,
@@ -79,6 +81,7 @@ class Remote:
             # The server is ours and near; a proxy for the outside world knows no way to it.
             trust_env=False,
         )
+        self._waiting = waiting
         self._sleep = sleep
         self._patience = patience
 
@@ -136,6 +139,8 @@ class Remote:
             first_must_connect = False  # somebody was there
             if waited >= self._patience:
                 raise failure
+            if not waited:
+                self._waiting(failure.text)
             seconds = pause * random.uniform(0.5, 1.0)
             self._sleep(seconds)
             waited += seconds

@@ -86,9 +86,10 @@ def freeze() -> Frozen:
 def _stamp() -> Stamp:
     rooms = (ROOT / room for room in ("app", "store", "web", "scripts"))
     locks = (environment.BUILD_LOCK, BINARY_LOCK, NODE_LOCK)
-    head = subprocess.run(
-        ["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout
+    git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    head = ""
+    if shutil.which("git") is not None:
+        head = subprocess.run(git, capture_output=True, text=True, check=False).stdout
     inputs = digest(head, platform.python_version(), *rooms, *locks, ROOT / "pyproject.toml")
     return Stamp(WORK / "frozen.stamp", inputs)
 

@@ -80,6 +80,9 @@ def _listen(engine: Engine, begin: str, pragmas: list[str]) -> None:
             f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}",
             "PRAGMA journal_mode=WAL",
             "PRAGMA foreign_keys=ON",
+            # Savepoints have journals of their own, by default in files in a temporary folder:
+            # without one that can be written to, every commit would fail.
+            "PRAGMA temp_store=MEMORY",
             *pragmas,
         ):
             connection.execute(pragma)

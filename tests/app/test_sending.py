@@ -161,6 +161,7 @@ class Script:
         self.replies = list(replies)
         self.requests: list[httpx2.Request] = []
         self.slept: list[float] = []
+        self.told: list[str] = []
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(request)
@@ -171,7 +172,9 @@ class Script:
 
     def remote(self, url: str = "http://server.test:8137", token: str | None = None) -> Remote:
         transport = httpx2.MockTransport(self)
-        return Remote(url, token, transport=transport, sleep=self.slept.append)
+        return Remote(
+            url, token, waiting=self.told.append, transport=transport, sleep=self.slept.append
+        )
 
 
 def json_reply(status: int = 200, **fields: Any) -> httpx2.Response:
@@ -199,6 +202,7 @@ def test_a_message_whose_reply_is_lost_is_sent_again_under_the_same_id() -> None
     assert len(script.requests) == 4
     assert {json.loads(body)["id"] for body in bodies} == {"message-1"}
     assert len(bodies) == 1
+    assert script.told == ["No Unbroken answers at http://server.test:8137/: connection reset"]
 
 
 def test_following_goes_on_from_the_last_cursor_after_each_loss() -> None:

@@ -72,6 +72,8 @@ def _for_nobody(root: Path) -> Path:
         shutil.rmtree(root / name, ignore_errors=True)
         (root / name).mkdir()
         os.chown(root / name, NOBODY, NOBODY)
+    os.chown(root / "tmp", 0, 0)
+    (root / "tmp").chmod(0o1777)
     return root
 
 

@@ -157,6 +157,8 @@ if CAN_CHROOT:
 
     @pytest.fixture
     def in_bare(bare: Path) -> Iterator[Served]:
+        """Its data and its cache can be written to, and nothing else, not even /tmp."""
+        (bare / "tmp").chmod(0o555)
         command = inside(bare, "/unbroken", *demo("--data", "/data"))
         with served(command, VARIABLES) as server:
             yield server

@@ -9,7 +9,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Playwright,
+    TimeoutError,
+    sync_playwright,
+)
 
 import chromium
 from tests.browser.chat import Chat
@@ -28,7 +34,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-START_SECONDS = 30
+START_SECONDS = 60
+ATTACH_ATTEMPTS = 4
 
 OpenChat = Callable[..., Chat]
 
@@ -62,15 +69,15 @@ def real(playwright: Playwright, executable: str) -> Iterator[BrowserContext]:
     """A Chromium without playwright's make-believe: tabs in the back are hidden and throttled."""
     # Chromium's children write into it for a moment longer than it lives.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        own = ["--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(
-            [executable, *ARGUMENTS, "--remote-debugging-port=0", f"--user-data-dir={profile}"],
+            [executable, *ARGUMENTS, *own],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
         )
         try:
-            address = _debugging_address(process)
-            found = playwright.chromium.connect_over_cdp(address, no_defaults=True)
+            found = _attach(playwright, _debugging_address(process))
             yield found.contexts[0]
             found.close()
         finally:
@@ -78,6 +85,19 @@ def real(playwright: Playwright, executable: str) -> Iterator[BrowserContext]:
             process.wait(START_SECONDS)
             assert process.stderr is not None
             process.stderr.close()
+
+
+def _attach(playwright: Playwright, address: str) -> Browser:
+    """On a busy machine Chromium now and then does not answer the first who asks so early."""
+    for attempt in range(ATTACH_ATTEMPTS):
+        try:
+            return playwright.chromium.connect_over_cdp(
+                address, no_defaults=True, timeout=START_SECONDS * 1000 / ATTACH_ATTEMPTS
+            )
+        except TimeoutError:
+            if attempt == ATTACH_ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
 
 
 def _debugging_address(process: subprocess.Popen[str]) -> str:

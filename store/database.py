@@ -294,6 +294,8 @@ async def open_database(path: Path, *, inline: bool = False) -> AsyncGenerator[D
         try:
             yield database
         finally:
-            await database._close()
+            # Bounds itself; the second bound is for readers of this line.
+            with trio.move_on_after(3 * CLOSE_SECONDS, shield=True):
+                await database._close()
     finally:
         lock.release()

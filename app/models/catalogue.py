@@ -20,6 +20,7 @@ from app.models.demo import Demo
 from app.models.errors import ModelError
 from app.models.http import Http
 from app.models.interface import Model
+from app.models.langgraph import LangGraph
 from app.models.reachability import Reach, Reachability
 from app.models.responses import Responses
 
@@ -160,9 +161,10 @@ def _make(config: ModelConfig, env: Mapping[str, str], http: Http) -> Model:
 
 
 # Those that differ in nothing but the wire.
-_ADAPTERS: dict[str, type[ChatCompletions] | type[Anthropic]] = {
+_ADAPTERS: dict[str, type[ChatCompletions] | type[Anthropic] | type[LangGraph]] = {
     "chat_completions": ChatCompletions,
     "anthropic": Anthropic,
+    "langgraph": LangGraph,
 }
 
 

@@ -13,18 +13,22 @@ from app.models.addresses import is_url
 
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_URL = "https://api.anthropic.com"
+LANGGRAPH_URL = "http://127.0.0.1:2024"  # where `langgraph dev` serves
 
 # Where a kind's provider is if `base_url` does not say, and the path that is not part of it.
 _DEFAULT_URLS = {
     "chat_completions": (OPENAI_URL, "/chat/completions"),
     "responses": (OPENAI_URL, "/responses"),
     "anthropic": (ANTHROPIC_URL, "/v1/messages"),
+    "langgraph": (LANGGRAPH_URL, ""),
 }
 # Kinds whose servers are not asked for the model they have.
 _NAMED = ("anthropic", "bedrock")
 
 Seconds = float | Literal["off"]
-Kind = Literal["chat_completions", "responses", "anthropic", "bedrock", "demo", "bench"]
+Kind = Literal[
+    "chat_completions", "responses", "anthropic", "bedrock", "langgraph", "demo", "bench"
+]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

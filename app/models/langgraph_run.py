@@ -8,7 +8,7 @@ import msgspec
 from app.models import langgraph_state as states
 from app.models.errors import ModelError
 from app.models.event_reader import EventReader
-from app.models.faults import from_object
+from app.models.faults import from_object, scrub
 from app.models.http import Call
 from app.models.interface import Sink
 from app.models.langgraph_merge import Merge, SavedMerge
@@ -75,13 +75,13 @@ class Run:
         if name in _STOPPED:
             text = f"{who} says that the run was stopped there."
             return ModelError(text, code="MODEL_ERROR", retryable=False)
-        found = from_object(
-            {"message": f"{name}: {message}", "type": name}, who=who, secrets=secrets
-        )
-        if found.code != "MODEL_ERROR" or any(word in name.lower() for word in _TRANSIENT):
+        found = from_object({"message": message, "type": name}, who=who, secrets=secrets)
+        if found.code != "MODEL_ERROR":
             return found
-        text = found.text.replace(f"{who} failed", f"The agent at {who} failed")
-        return ModelError(text, code="MODEL_ERROR", retryable=False)
+        said = scrub(f"{name}: {message}" if name else message, secrets).rstrip(".")
+        transient = any(word in name.lower() for word in _TRANSIENT)
+        text = f"The agent at {who} failed: {said}."
+        return ModelError(text, code="MODEL_ERROR", retryable=transient)
 
 
 class RunReader(EventReader):
@@ -103,7 +103,10 @@ class RunReader(EventReader):
     def feed(self, data: bytes) -> bool:
         run, before = self._run, self._taken
         try:
-            return super().feed(data)
+            moved = super().feed(data)
+            if not moved and run.merge.running:
+                self.sink.progress()  # the server is there, and a tool needs no words
+            return moved
         finally:
             # Also after an event that is an error: those before it are shown. Without ids nothing
             # can be resumed. (An id alone does not tell what is new: servers repeat them.)

@@ -11,9 +11,11 @@ import trio
 from app.errors import InvalidError, NotFoundError
 from app.models import Catalogue, Http, Limits, ModelConfig, ModelError, catalogue, discover
 from app.models.chat_completions import ChatCompletions
+from app.models.langgraph import LangGraph
 from tests.app.models.conftest import ask
 from tests.app.models.fake_provider import END, HANG, STOP, FakeProvider, head, part, reply
 from tests.app.models.recorder import Recorder
+from tests.app.models.wire_langgraph import AgentServer, ai, human, state
 from tests.app.models.wire_responses import Script, frames
 
 pytestmark = pytest.mark.requirement("E3")
@@ -317,3 +319,28 @@ async def test_responses_in_the_background(provider: FakeProvider, http: Http) -
 async def test_only_responses_have_a_background(http: Http) -> None:
     with pytest.raises(InvalidError, match="chat_completions has no background"):
         await discover([ModelConfig(name="a", background=True)], {}, http)
+
+
+async def test_a_langgraph_server(provider: FakeProvider, http: Http) -> None:
+    server = AgentServer(provider)
+    whole = state(human(), ai("a", "Hello"))
+    server.run(("messages", [ai("a", "Hello"), {}]), ("values", whole))
+    config = ModelConfig(
+        name="research",
+        kind="langgraph",
+        base_url=f"{provider.url}/",
+        model="agent",
+        api_key_env="KEY",
+        options={"config": {"recursion_limit": 9}},
+    )
+    model = (await discover([config], {"KEY": "secret"}, http)).get("research")
+    await model.respond(ask("Hi"), sink := Recorder())
+    assert sink.texts == ["Hello"]
+    assert provider.requests[1].json["config"] == {"recursion_limit": 9}
+    assert provider.requests[1].headers["x-api-key"] == "secret"
+
+
+async def test_where_a_langgraph_server_is_if_nobody_says(http: Http) -> None:
+    model = (await discover([ModelConfig(name="a", kind="langgraph")], {}, http)).get("a")
+    assert isinstance(model, LangGraph)
+    assert model.base_url == "http://127.0.0.1:2024"

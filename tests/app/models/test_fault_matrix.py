@@ -32,6 +32,9 @@ LATE_SECONDS, EARLY_SECONDS = 1.0, 2.0
 pytestmark = pytest.mark.requirement("S1", "S2", "S3", "S4")
 
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+each_wire_with_tools = pytest.mark.parametrize(
+    "wire", [wire for wire in WIRES if not wire.runs_tools], ids=lambda wire: wire.name
+)
 
 
 def each_case(cases: list[Case]) -> Any:
@@ -238,7 +241,7 @@ async def test_pings_keep_a_response_alive_where_silence_is_allowed(
     assert 1800 - 10 <= trio.current_time() - began <= 1800 + 10
 
 
-@each_wire
+@each_wire_with_tools
 @pytest.mark.requirement("S5", "S7")
 async def test_a_call_that_was_cut_is_not_run_and_the_next_one_is_run_once(
     wire: Wire, provider: FakeProvider, http: Http, clock: MockClock, tmp_path: Path

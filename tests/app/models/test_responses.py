@@ -347,3 +347,14 @@ async def test_a_key_that_is_not_there(provider: FakeProvider, http: Http, sink:
     with pytest.raises(ModelError, match=r"No key\.") as caught:
         await model.respond(ask("Hi"), sink)
     assert (caught.value.code, provider.requests) == ("MODEL_UNAUTHORIZED", [])
+
+
+async def test_a_probe(talk: Talk, provider: FakeProvider, http: Http) -> None:
+    provider.play(*reply(200, {"data": [{"id": "one"}]}))
+    await talk.model.probe()
+    [asked] = provider.requests
+    assert (asked.method, asked.path) == ("GET", "/v1/models")
+    other = Responses(
+        name="b", http=http, base_url=provider.base_url, model="b", api_key="key-12345678"
+    )
+    assert talk.model.place == other.place

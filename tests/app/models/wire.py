@@ -30,6 +30,8 @@ class Wire:
     name: str
     # Content type of a stream.
     kind = "text/event-stream"
+    # Whether the provider runs the tools, so that ours have no part in it.
+    runs_tools = False
 
     def model(self, http: Http, url: str) -> Model:
         """The adapter, for a server at `url`, which has no path."""

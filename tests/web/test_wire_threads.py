@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from app.feed import KEEP_CHANGES
+from app.feed import KEEP_CHANGES, Change
 from tests.app.world import ScriptedModel as Scripted
 from tests.app.world import hangs, says
 from tests.web.wire import THREAD, Follower, Frame, Voice, assert_gapless, wired
@@ -252,7 +252,7 @@ async def test_who_missed_more_than_the_feed_keeps_starts_anew(tmp_path: Path) -
         first = (await feed.frame()).id
         await wire.read(await wire.send())
         for n in range(KEEP_CHANGES):
-            await wire.ask("PATCH", f"/api/threads/{THREAD}", {"title": f"title {n}"})
+            wire.services.feed.publish(Change(THREAD, n, "idle"))
         resumed = await wire.open("/api/feed", after=first)
         assert (await resumed.frame()).event == {"reset": True}
         frames = await changes(feed, KEEP_CHANGES + 2)

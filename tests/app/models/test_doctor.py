@@ -9,7 +9,16 @@ from app.models.chat_completions import ChatCompletions
 from app.models.demo import Demo
 from app.models.doctor import ANSWER_SECONDS, Finding, examine, report
 from tests.app.models.conftest import closed_port
-from tests.app.models.fake_provider import END, HANG, FakeProvider, Pause, Step, part, reply
+from tests.app.models.fake_provider import (
+    END,
+    HANG,
+    Exchange,
+    FakeProvider,
+    Pause,
+    Step,
+    part,
+    reply,
+)
 from tests.app.models.wire import Wire
 from tests.app.models.wires import WIRES
 
@@ -43,7 +52,12 @@ def paced(wire: Wire, *pieces: str) -> list[Step]:
 async def test_a_model_in_good_health(
     wire: Wire, provider: FakeProvider, http: Http, clock: MockClock
 ) -> None:
-    provider.aside = lambda asked: LIST if asked.method == "GET" else wire.aside(asked)
+    def aside(asked: Exchange) -> list[Step] | None:
+        if asked.path.endswith("/assistants/search"):
+            return reply(200, [])
+        return wire.aside(asked) or (LIST if asked.method == "GET" else None)
+
+    provider.aside = aside
     provider.play(*paced(wire, "one ", "two ", "three ", "four ", "five ", "six "))
     finding = await found(wire.model(http, provider.url))
     assert (finding.reachable, finding.accepted, finding.streams) == (True, True, True)

@@ -6,6 +6,7 @@ of variables, which structlog's usual renderers show.
 
 import logging
 import os
+from contextlib import suppress
 from typing import TextIO
 
 import structlog
@@ -27,7 +28,7 @@ def log_to(stream: TextIO, level: str) -> None:
     structlog.configure(
         processors=[structlog.processors.add_log_level, *beginning, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=lambda *_: SteadyLogger(stream),
     )
     names = [structlog.stdlib.add_log_level, structlog.stdlib.add_logger_name]
     strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
@@ -40,6 +41,17 @@ def log_to(stream: TextIO, level: str) -> None:
     logging.basicConfig(level=number, handlers=[handler], force=True)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(number, logging.WARNING))
+
+
+class SteadyLogger(structlog.PrintLogger):
+    """Where the log goes may end before we do (a closed terminal, `| head`, a full disk): nobody
+    who has something to say may fail by it. The standard library's handlers are as patient."""
+
+    def msg(self, message: str) -> None:
+        with suppress(OSError, ValueError):
+            super().msg(message)
+
+    log = debug = info = warn = warning = fatal = failure = err = error = critical = exception = msg
 
 
 # Each: what an event gets, and how it becomes text.

@@ -21,15 +21,20 @@ MESSAGE = "message-id-of-a-person"
 
 
 @pytest.fixture
-def logged() -> Iterator[StringIO]:
-    """What a server says while it runs, everything included."""
+def logging_as_before() -> Iterator[None]:
     root = logging.getLogger()
     before, level = list(root.handlers), root.level
-    stream = StringIO()
-    log_to(stream, "debug")
-    yield stream
+    yield
     structlog.reset_defaults()
     root.handlers[:], root.level = before, level
+
+
+@pytest.fixture
+def logged(logging_as_before: None) -> StringIO:
+    """What a server says while it runs, everything included."""
+    stream = StringIO()
+    log_to(stream, "debug")
+    return stream
 
 
 async def fails(request: ModelRequest, sink: Sink) -> Completion:
@@ -93,3 +98,22 @@ async def test_a_whole_exchange_leaves_no_id_and_no_text_in_the_log(
 
 async def gap(*_: object, **__: object) -> str:
     return "gap"
+
+
+class Gone(StringIO):
+    """A pipe whose reader has left."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.requirement("T1")
+@pytest.mark.usefixtures("logging_as_before")
+async def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    log_to(Gone(), "debug")
+    async with wired(tmp_path / "u.db", Scripted(fails), Voice()) as wire:
+        other = await wire.follow(await wire.send(thread="thread-02", model="voice"))
+        seen = await wire.read(await wire.send())
+        assert seen.outcome["code"] == "INTERNAL"
+        await other.frame()
+        assert (await wire.get("/readyz")).status == 200

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +16,9 @@ from pathlib import Path
 import pytest
 import trustme
 
+from app import health
 from app.banner import banner
+from app.errors import UnavailableError
 from app.models.catalogue import ModelInfo
 from store.backup import back_up
 from tests.crash.server import RunningServer, running_server
@@ -181,6 +185,31 @@ def test_health_asks_a_server_of_all_addresses_with_https_under_a_path(
         variables = {f"UNBROKEN_{name.upper()}": value for name, value in settings.items()}
         done = shell.run("health", "--port", port, **variables)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("status", "good"), [(200, True), (503, False), (404, False)])
+def test_health_is_good_only_if_the_server_says_so(status: int, good: bool) -> None:
+    """503: it is shutting down. Something else may have the port."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/readyz" else 404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as other:
+        thread = threading.Thread(target=other.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{other.server_port}/"
+        if good:
+            health.ask(url)
+        else:
+            with pytest.raises(UnavailableError, match=f"it answered {status}"):
+                health.ask(url)
+        thread.join(SECONDS)
 
 
 # backup

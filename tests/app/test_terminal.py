@@ -108,3 +108,9 @@ def test_a_step_that_came_in_a_snapshot_can_still_be_withdrawn() -> None:
     assert live(kept, ev.ResetStep("eof"), *said("p3", "Two.")) == (
         f"One.\n\nTw\n{WITHDRAWN}\nTwo.\n"
     )
+
+
+def test_a_finished_step_that_came_in_a_snapshot_is_never_shown_again() -> None:
+    kept = snapshot(STEP, text_part("p1", "One."))
+    later = [ev.StartStep(), *said("p2", "Tw"), ev.ResetStep("eof"), kept, *said("p3", "Two.")]
+    assert live(kept, *later).count("One.") == 1

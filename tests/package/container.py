@@ -161,7 +161,7 @@ def test_image_is_small_and_says_how_it_is_run(engine: Engine) -> None:
     assert config["User"] == f"{USER}:{USER}"
     assert list(config["Volumes"]) == ["/data"]
     assert config["StopSignal"] in ("SIGTERM", "15")
-    assert image["HealthCheck"]["Test"] == ["CMD", "unbroken", "health"]
+    assert image["Healthcheck"]["Test"] == ["CMD", "unbroken", "health"]
 
 
 def test_it_knows_its_commit_and_has_neither_python_nor_node(engine: Engine) -> None:
@@ -178,7 +178,8 @@ def test_it_serves_with_a_token_as_nobody_special_and_writes_only_its_volume(
     container: Container,
 ) -> None:
     token = container.link.partition("token=")[2]
-    assert container.get("/", "") == 200
+    assert container.get("/", "") == 401
+    assert container.get("/", token) == 200
     assert container.get("/api/threads", token) == 200
     assert container.get("/api/threads", "x" * 43) == 401
     assert container.execute("id", "-u") == str(USER)

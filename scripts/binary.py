@@ -90,7 +90,8 @@ def _stamp() -> Stamp:
     head = ""
     if shutil.which("git") is not None:
         head = subprocess.run(git, capture_output=True, text=True, check=False).stdout
-    inputs = digest(head, platform.python_version(), *rooms, *locks, ROOT / "pyproject.toml")
+    system = f"{platform.python_version()} {platform.machine()} {platform.libc_ver()[1]}"
+    inputs = digest(head, system, *rooms, *locks, ROOT / "pyproject.toml")
     return Stamp(WORK / "frozen.stamp", inputs)
 
 

@@ -186,6 +186,31 @@ def send(
     sys.exit(code)
 
 
+@main.command(short_help="Check the configured models.")
+@click.option("--model", help="Name of the default model.  [the first there is]")
+@settings_options
+def doctor(file: Path | None, **given: Any) -> None:
+    """Ask every configured model one short question: is it there, is the key accepted, does it
+    stream, how long until its first word. Exits with 1 unless all are well."""
+    with sentences():
+        import trio
+
+        from app import config
+        from app.models.doctor import Finding, examine_configured
+        from app.models.doctor import report as sentence
+
+        settings = config.load(os.environ, given, file)
+        env = {**os.environ, **({"UNBROKEN_MODEL": settings.model} if settings.model else {})}
+
+        def told(finding: Finding) -> None:
+            click.echo(sentence([finding]))
+
+        findings = trio.run(
+            examine_configured, settings.model_configs(), env, settings.limits, told
+        )
+    sys.exit(0 if all(finding.good for finding in findings) else 1)
+
+
 @main.command(short_help="Exit with 0 if the server accepts work.")
 @settings_options
 def health(file: Path | None, **given: Any) -> None:

@@ -1,13 +1,15 @@
 """Examines each configured model as a person's message would use it: `unbroken doctor`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import trio
 
-from app.models.catalogue import Catalogue
+from app.models.catalogue import Catalogue, discover
+from app.models.config import Limits, ModelConfig
 from app.models.errors import ModelError, NotConfiguredError
+from app.models.http import open_http
 from app.models.interface import Model, ModelRequest, UserEntry
 from app.models.reachability import PROBE_SECONDS, Probed, Reach, reach
 
@@ -57,6 +59,18 @@ async def examine(
         findings.append(await _examine(catalogue.get(info.name)))
         told(findings[-1])
     return findings
+
+
+async def examine_configured(
+    configs: Iterable[ModelConfig],
+    env: Mapping[str, str],
+    limits: Limits,
+    told: Callable[[Finding], None],
+) -> list[Finding]:
+    """The same for the models a server started with these settings would have. Raises like
+    `discover`."""
+    async with open_http() as http:
+        return await examine(await discover(configs, env, http, limits), told)
 
 
 def report(findings: Sequence[Finding]) -> str:

@@ -116,7 +116,14 @@ async def test_models_and_health_have_the_documented_shape(tmp_path: Path) -> No
         assert (await wire.get("/api/models")).json == {
             "default": "scripted",
             "models": [
-                {"name": "scripted", "provider": "scripted", "model": "scripted", "demo": False}
+                {
+                    "name": "scripted",
+                    "provider": "scripted",
+                    "model": "scripted",
+                    "demo": False,
+                    "reachable": True,
+                    "problem": "",
+                }
             ],
             "limits": {"body": 1000, "attachment": wire.services.settings.max_attachment},
         }

@@ -1,5 +1,6 @@
-"""Which models there are."""
+"""Which models there are, and whether they answer."""
 
+import msgspec
 from quart import Blueprint, Response
 
 from app.lifetime import Services
@@ -14,8 +15,11 @@ def blueprint(services: Services) -> Blueprint:
         catalogue = services.catalogue
         settings = services.settings
         limits = {"body": settings.max_body, "attachment": settings.max_attachment}
-        return json_reply(
-            {"default": catalogue.default, "models": catalogue.list(), "limits": limits}
-        )
+        reached = await catalogue.reachability()
+        listed = [
+            msgspec.to_builtins(model) | msgspec.to_builtins(reached[model.name])
+            for model in catalogue.list()
+        ]
+        return json_reply({"default": catalogue.default, "models": listed, "limits": limits})
 
     return routes

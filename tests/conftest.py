@@ -8,6 +8,7 @@ the run writes `{id: [test, ...]}` there.
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell starts background jobs with Ctrl+C ignored, and a program that is started by one of
+    # them would inherit that: here some are stopped by it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if (path := config.getoption("requirements_report")) is not None:
         config.pluginmanager.register(RequirementsReport(path))
 

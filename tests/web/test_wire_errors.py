@@ -13,7 +13,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from store.errors import StoreUnavailableError
 from tests.app.world import ScriptedModel as Scripted
 from tests.app.world import hangs, says
-from tests.web.wire import JSON, THREAD, Answer, Wire, broken_store, wired
+from tests.web.inside import broken_store
+from tests.web.wire import JSON, THREAD, Answer, Wire, wired
 from web.replies import BODY_SECONDS
 from web.routes import streams
 

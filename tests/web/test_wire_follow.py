@@ -14,17 +14,8 @@ from app.housekeeping import Housekeeping
 from app.turns.supervisor import SETTLE_SECONDS
 from tests.app.world import ScriptedModel as Scripted
 from tests.app.world import hangs, says
-from tests.web.wire import (
-    JSON,
-    THREAD,
-    Follower,
-    Frame,
-    Voice,
-    assert_gapless,
-    broken_store,
-    text_of,
-    wired,
-)
+from tests.web.inside import Voice, broken_store
+from tests.web.wire import JSON, THREAD, Follower, Frame, assert_gapless, text_of, wired
 
 PIECES = ("a | b ", "|", "|", "\n", "data: x\n\nid: 7", " a | b ", "💩", " end")
 DAY_MS = 86_400_000

@@ -13,7 +13,8 @@ from app.logs import log_to
 from app.models.interface import Completion, ModelRequest, Sink
 from tests.app.world import ScriptedModel as Scripted
 from tests.app.world import says
-from tests.web.wire import JSON, Voice, broken_store, wired
+from tests.web.inside import Voice, broken_store
+from tests.web.wire import JSON, wired
 
 SECRET = "the-secret-text"
 THREAD = "thread-id-of-a-person"

@@ -10,7 +10,8 @@ from trio.testing import MockClock
 
 from tests.app.world import ScriptedModel as Scripted
 from tests.app.world import hangs, says
-from tests.web.wire import JSON, THREAD, Voice, Wire, assert_gapless, text_of, wired
+from tests.web.inside import Voice
+from tests.web.wire import JSON, THREAD, Wire, assert_gapless, text_of, wired
 from web.routes.streams import POLL_BYTES, POLL_EVENTS, POLL_SECONDS
 
 

@@ -10,7 +10,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.app.world import ScriptedModel as Scripted
 from tests.app.world import hangs, says
-from tests.web.wire import THREAD, Exchange, Voice, Wire, assert_gapless, dumped, wired
+from tests.web.inside import Voice
+from tests.web.wire import THREAD, Exchange, Wire, assert_gapless, dumped, wired
 
 POST = f"/api/threads/{THREAD}/messages"
 

@@ -13,7 +13,8 @@ from app.models.interface import Completion, ModelRequest, Sink
 from app.tools import Toolbox, Wait
 from tests.app.world import ScriptedModel as Scripted
 from tests.app.world import calls, hangs, says
-from tests.web.wire import THREAD, Answer, Follower, Voice, Wire, assert_gapless, wired
+from tests.web.inside import Voice
+from tests.web.wire import THREAD, Answer, Follower, Wire, assert_gapless, wired
 
 
 async def stop(wire: Wire, stream: str) -> Answer:

@@ -10,7 +10,8 @@ import trio
 from app.feed import KEEP_CHANGES, Change
 from tests.app.world import ScriptedModel as Scripted
 from tests.app.world import hangs, says
-from tests.web.wire import THREAD, Follower, Frame, Voice, assert_gapless, wired
+from tests.web.inside import Voice
+from tests.web.wire import THREAD, Follower, Frame, assert_gapless, wired
 
 # The snapshot
 

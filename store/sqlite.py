@@ -41,7 +41,12 @@ def writer_engine(path: Path) -> Engine:
     executemany its own transaction. `wal_autocheckpoint` is off: checkpoints are the writer's
     and the checkpointer's business (writer.py).
     """
-    engine = create_engine("sqlite+pysqlite://", creator=lambda: _connect(path), poolclass=NullPool)
+    engine = create_engine(
+        "sqlite+pysqlite://",
+        creator=lambda: _connect(path),
+        poolclass=NullPool,
+        hide_parameters=True,  # ids and texts stay out of errors, and so out of logs (A3)
+    )
     _listen(engine, "BEGIN IMMEDIATE", ["PRAGMA wal_autocheckpoint=0", "PRAGMA synchronous=NORMAL"])
     return engine
 
@@ -54,6 +59,7 @@ def reader_engine(path: Path, threads: int) -> Engine:
         poolclass=QueuePool,
         pool_size=threads,
         max_overflow=0,
+        hide_parameters=True,
     )
     _listen(engine, "BEGIN", ["PRAGMA query_only=ON"])
 

@@ -148,10 +148,12 @@ async def test_a_resumed_stream_may_repeat_what_was_seen(
 ) -> None:
     """Azure opens it with a `response.in_progress`; nothing is said twice."""
     events = everything().events
-    provider.play(head(), *map(part, frames(events[:14])), RST)
-    provider.play(head(), *map(part, frames([events[1], *events[9:]])), END)
+    assert events[18]["delta"] == "|"
+    provider.play(head(), *map(part, frames(events[:19])), RST)
+    provider.play(head(), *map(part, frames([events[1], *events[16:]])), END)
     await model.respond(ask("Hi"), sink)
     assert shown(sink) == WHOLE
+    assert sink.text_deltas == ["Hel", "|", "|", "lo ", "|", "|", " done"]
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,8 @@ async def open_database(path: Path, *, inline: bool = False) -> AsyncGenerator[D
     Raises DatabaseInUseError, DatabaseTooNewError, StoreUnavailableError.
     """
     with translated():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        # What people say here is for this user alone.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = sqlite.FileLock(path)
     try:
         with translated():

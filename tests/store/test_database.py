@@ -565,3 +565,9 @@ def alone(path: Path, folder: Path) -> list[str]:
             found = []  # the tables are in the log yet
     connection.close()
     return found
+
+
+async def test_a_new_data_folder_is_for_its_owner_alone(tmp_path: Path) -> None:
+    async with open_database(tmp_path / "new" / "unbroken.db", inline=True):
+        mode = (tmp_path / "new").stat().st_mode
+    assert mode & 0o077 == 0

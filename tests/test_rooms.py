@@ -34,8 +34,14 @@ NURSERIES = (
 )
 
 # Where any error may be caught, since each of these records it or hands it to whoever waits: the
-# turns' supervisor, the writer's thread, the server's connections.
-BROAD_EXCEPTS = ("app/turns/supervisor.py", "store/writer.py", "web/transport/*.py")
+# turns' supervisor, the writer's thread, the server's connections, and the farewells to providers,
+# which hang beside everything else and must not end it.
+BROAD_EXCEPTS = (
+    "app/turns/supervisor.py",
+    "app/models/http.py",
+    "store/writer.py",
+    "web/transport/*.py",
+)
 
 LONGEST_MODULE = 400
 VAGUE_NAMES = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import httpx2
 import msgspec
+import structlog
 import trio
 
 from app.models.addresses import host_of, is_loopback
@@ -21,6 +22,8 @@ from app.models.errors import ModelError
 from app.models.faults import from_status
 from app.models.interface import Sink
 from app.models.transport import CONNECT_SECONDS, fault
+
+log = structlog.get_logger()
 
 CLOSE_SECONDS = 1.0
 # After the answer is complete: how long usage and the end of the body may still take.
@@ -153,6 +156,8 @@ class Http:
                 await self.ask(call)
             except ModelError:
                 pass  # the provider goes on by itself then; the turn has its outcome already
+            except Exception as error:  # noqa: BLE001 - would end the program: recorded instead
+                log.warning("a provider was not told", host=call.who, error=type(error).__name__)
 
     async def _send(self, call: Call) -> httpx2.Response:
         client = await self._client(httpx2.URL(call.url))

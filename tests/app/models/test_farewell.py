@@ -61,6 +61,16 @@ async def test_what_a_provider_says_to_it_does_not_matter(provider: FakeProvider
         http.farewell(Call("no address"))
 
 
+async def test_a_fault_of_ours_in_it_ends_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    async with open_http() as http:
+        monkeypatch.setattr(http, "_send", broken)
+        http.farewell(Call("http://127.0.0.1:9/"))
+        await trio.testing.wait_all_tasks_blocked()
+
+
 async def test_after_the_end_nothing_is_said_any_more(provider: FakeProvider) -> None:
     async with open_http() as http:
         pass

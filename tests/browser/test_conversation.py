@@ -67,7 +67,7 @@ def test_a_rewritten_message_begins_a_branch_and_both_stay(chat: Chat) -> None:
     expect(chat.messages.nth(2)).to_contain_text("the first version")
     expect(chat.answer).to_contain_text("the first version")
     expect(chat.get("version")).to_have_text("1 / 2")
-    chat.page.wait_for_function("fetch(`api/threads/${location.pathname.split('/').pop()}`)"
+    chat.page.wait_for_function("() => fetch(`api/threads/${location.pathname.split('/').pop()}`)"
         ".then(r => r.json()).then(s => s.messages.find(m => m.id === s.thread.leaf)"
         ".parts[0].text === 'the first version')")  # fmt: skip
     chat.reload()
@@ -363,7 +363,7 @@ def test_a_message_is_copied_as_it_was_written(
     assert chat.page.evaluate(clipboard) == "**bold** and `code`"
     chat.page.evaluate("navigator.clipboard.writeText('')")
     chat.page.keyboard.press("Control+Shift+c")
-    chat.page.wait_for_function(f"{clipboard}.then(text => text === '**bold** and `code`')")
+    chat.page.wait_for_function(f"() => {clipboard}.then(text => text === '**bold** and `code`')")
     context.close()
 
 

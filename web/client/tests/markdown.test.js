@@ -51,6 +51,22 @@ test('M4 a definition holds for what follows it', () => {
   expect(allBlocks(blocks).at(-1)).toMatchObject({ tokens: [{ type: 'link', href: 'http://a.b' }] });
 });
 
+test('M4 what was parsed again and came out the same is the same', () => {
+  const text = 'One.\n\n- a\n- b\n- c\n\n| n |\n|---|\n| 1 |\n| 2 |\n';
+  const before = growBlocks(NO_BLOCKS, text);
+  const after = growBlocks(before, `${text}| 3 |\n`);
+  const [one, list, table] = /** @type {any[]} */ (before.tail);
+  const [same, items, rows] = /** @type {any[]} */ (after.tail);
+  expect(same).toBe(one);
+  items.items.forEach((item, i) => expect(item).toBe(list.items[i]));
+  expect(rows.rows.map((row, i) => row === table.rows[i])).toEqual([true, true, false]);
+  // A looser list has other items, and a definition gives a sense to what stands before it.
+  const loose = growBlocks(growBlocks(NO_BLOCKS, '- a\n- b'), '- a\n- b\n\n- c');
+  expect(plain([...loose.tail])).toEqual(plain(lex('- a\n- b\n\n- c')));
+  const defined = growBlocks(growBlocks(NO_BLOCKS, '[x]\n\n'), '[x]\n\n[x]: http://a.b\n');
+  expect(plain([...defined.tail])).toEqual(plain(lex('[x]\n\n[x]: http://a.b\n')));
+});
+
 describe('M4 blocks that grow long', () => {
   /** Fed in steps, as a page is. @param {string} text @param {number} step */
   function grow(text, step) {

@@ -8,6 +8,7 @@
 import { foresee } from './foresee.js';
 import { definitions, lex } from './lexer.js';
 import { LONG, continued, joined, split } from './long.js';
+import { share } from './share.js';
 
 /** @import {Token} from 'marked' */
 /** @import {Links} from './lexer.js' */
@@ -44,7 +45,7 @@ export function growBlocks(blocks, text) {
     const rest = source.slice(next.head.length);
     const tokens = next.long ? continued(next.long, rest, next.links) : lex(rest, next.links);
     const finished = finish(next, tokens, source, rest) ?? finishPart(next, tokens, source, rest);
-    if (!finished) return { ...next, tail: visible(next.long ? joined(next.long, tokens) : tokens) };
+    if (!finished) return { ...next, tail: share(blocks.tail, visible(next.long ? joined(next.long, tokens) : tokens), rest) };
     next = finished;
   }
 }
@@ -64,7 +65,7 @@ export function foreseenTail({ length, head, long, tail, links }, text) {
   if (long) return tail;
   const rest = normalised(text.slice(0, length)).slice(head.length);
   const source = foresee(rest);
-  return source === rest ? tail : visible(lex(source, links));
+  return source === rest ? tail : share(tail, visible(lex(source, links)), source);
 }
 
 /** As the lexer does it; a CR at the end may be half a line end. @param {string} text */

@@ -10,14 +10,11 @@ import { lex } from './lexer.js';
 /** @import {Token, Tokens} from 'marked' */
 /** @import {Links} from './lexer.js' */
 
-/** Characters of a block that is finished in parts. */
-export const LONG = 8_192;
-
-/** Of a paragraph; nobody writes one of this length, and of some texts the lexer's time grows with the square. */
-const LONG_PARAGRAPH = LONG / 2;
+/** Characters of a block that is finished in parts. Of some texts the lexer's time grows with the square. */
+export const LONG = 4_096;
 
 /** A block that has no good place for a cut is cut anyway. */
-const CUT_ANYWAY = 2 * LONG;
+const CUT_ANYWAY = 4 * LONG;
 
 /** Items and rows at the end that may still change. */
 const OPEN_ITEMS = 2;
@@ -169,9 +166,9 @@ function partOfCode(token, known, rest) {
 
 /** Between two words, before a letter: nothing that begins so begins another block. @param {string} rest @param {Links} links @returns {Part|null} */
 function partOfParagraph(rest, links) {
-  const cut = /^[\s\S]*[ \n](?=\p{L})/u.exec(rest.slice(0, LONG_PARAGRAPH));
+  const cut = /^[\s\S]*[ \n](?=\p{L})/u.exec(rest.slice(0, LONG));
   const length = cut?.[0].length ?? 0;
-  if (length < LONG_PARAGRAPH / 2) return null;
+  if (length < LONG / 2) return null;
   const [token] = lex(rest.slice(0, length), links);
   return { kind: 'paragraph', token, head: '', length };
 }

@@ -30,11 +30,20 @@ const FRAME_MS = 6;
 /** A short text is there at once when it is shown first. */
 const SHORT_CHARS = 2_048;
 
+/** A step that took longer than its frame costs so many of the next ones at most: often others are to blame. */
+const LONGEST_REST_FRAMES = 4;
+
 let spent = 0; // ms of this frame and, where a step took longer, of the next ones
-const newFrame = oncePerFrame(() => {
+let frame = -1; // the time of the frame that `spent` is of
+
+/** Everything that is drawn in one frame shares its time. */
+function beginFrame() {
+  const now = performance.now();
+  const time = document.hidden ? now : Number(document.timeline?.currentTime ?? now);
+  if (time === frame) return;
+  frame = time;
   spent = Math.max(0, spent - FRAME_MS);
-  if (spent > 0) newFrame();
-});
+}
 
 /** A text in Markdown that may grow. @param {{text: string, done: boolean}} props done: it grows no more */
 export function Markdown({ text, done }) {
@@ -49,25 +58,26 @@ export function Markdown({ text, done }) {
   const finished = blocks.current.groups.reduce((sum, group) => sum + group.length, 0);
   const tail = done ? blocks.current.tail : foreseenTail(blocks.current, text);
   const groups = grouped(blocks.current.groups, tail);
-  return h('div', { class: 'markdown', dir: 'auto', 'aria-busy': behind || undefined },
+  // Each block finds its own direction: with one for all, every block that is added has the whole looked through again.
+  return h('div', { class: 'markdown', 'aria-busy': behind || undefined },
     groups.map((tokens, index) => h(Group, {
       key: index, tokens, settled: index < groups.length - 1,
       // Blocks before this one are complete, whatever comes.
-      open: done ? Infinity : Math.max(0, finished - index * GROUP),
+      open: done ? GROUP : Math.min(GROUP, Math.max(0, finished - index * GROUP)),
     })));
 }
 
 /** Reads on, as long as this frame has time. @param {Blocks} blocks @param {string} text */
 function read(blocks, text) {
   let next = text.length < blocks.length ? NO_BLOCKS : blocks;
+  beginFrame();
   const begun = performance.now();
   const short = next.length === 0 && text.length <= SHORT_CHARS;
   while (next.length < text.length && (short || spent + performance.now() - begun < FRAME_MS)) {
     const end = next.length + STEP_CHARS;
     next = growBlocks(next, end < text.length ? text.slice(0, end) : text);
   }
-  spent += performance.now() - begun;
-  newFrame();
+  spent = Math.min(spent + performance.now() - begun, LONGEST_REST_FRAMES * FRAME_MS);
   return next;
 }
 
@@ -133,8 +143,12 @@ function code(parts, done) {
 /** @param {Tokens.List} token */
 function list({ ordered, start, loose, items }) {
   return h(ordered ? 'ol' : 'ul', { dir: 'auto', start: ordered && start !== 1 ? start : undefined, class: loose ? 'loose' : undefined },
-    items.map((item) => h('li', { class: item.task ? 'task' : undefined, dir: 'auto' }, blocks(item.tokens))));
+    items.map((item, index) => h(Item, { key: index, item })));
 }
+
+const Item = memo(
+  /** @param {{item: Tokens.ListItem}} props */
+  ({ item }) => h('li', { class: item.task ? 'task' : undefined, dir: 'auto' }, blocks(item.tokens)));
 
 /** @param {Token} token @returns {ComponentChild} */
 function inline(token) {

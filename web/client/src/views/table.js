@@ -10,9 +10,10 @@ import { memo } from './memo.js';
 
 /** @typedef {(tokens: readonly Token[]|undefined) => ComponentChildren} Inlines */
 
-/** @param {'th'|'td'} tag @param {Inlines} inlines */
-const row = (tag, inlines) => (/** @type {Tokens.TableCell[]} */ cells) =>
-  h('tr', null, cells.map((cell) => h(tag, { class: cell.align ? `align-${cell.align}` : undefined, dir: 'auto' }, inlines(cell.tokens))));
+const Row = memo(
+  /** @param {{tag: 'th'|'td', cells: Tokens.TableCell[], inlines: Inlines}} props */
+  ({ tag, cells, inlines }) =>
+    h('tr', null, cells.map((cell) => h(tag, { class: cell.align ? `align-${cell.align}` : undefined, dir: 'auto' }, inlines(cell.tokens)))));
 
 /** @param {{parts: readonly Tokens.Table[], inlines: Inlines}} props one part for most */
 export function Table({ parts, inlines }) {
@@ -30,8 +31,8 @@ const Part = memo(
   ({ rows, inlines, header, widths }) => {
     const table = h('table', null,
       widths ? h('colgroup', null, widths.map((width) => h('col', { style: { width: `${width}px` } }))) : null,
-      header ? h('thead', null, row('th', inlines)(header)) : null,
-      h('tbody', null, rows.map(row('td', inlines))));
+      header ? h('thead', null, h(Row, { tag: 'th', cells: header, inlines })) : null,
+      h('tbody', null, rows.map((cells, index) => h(Row, { key: index, tag: 'td', cells, inlines }))));
     return widths ? h('div', { class: 'more', style: { width: `${widths.reduce((sum, width) => sum + width, 0)}px` } }, table) : table;
   });
 

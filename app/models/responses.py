@@ -5,7 +5,8 @@ events. Then a connection that breaks, and also a crash of ours, costs nothing: 
 for. The price is a later first word, and that the provider stores the response.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -76,24 +77,17 @@ class Responses:
         if not self.model:
             self.model = await self._first_model()
         answer = self._answer(sink)
-        try:
-            await self._ask(request, answer, sink)
-        except ModelError as error:
-            if not self._can_go_on(answer, error):
-                self._give_up(answer)
-                raise
-            await self._rest(answer, sink, error)
-        except trio.Cancelled as cancelled:
-            if is_for_good(cancelled):
-                self._give_up(answer)
-            raise
+        with self._given_up(answer):
+            if lost := await self._ask(request, answer, sink):
+                await self._follow(answer, sink, lost)
         return self._completion(answer)
 
     async def resume(self, request: ModelRequest, sink: Sink, checkpoint: bytes) -> Completion:
         """See ResumableModel."""
         answer = self._answer(sink)
         answer.restore(checkpoint)
-        await self._rest(answer, sink, self._gone())
+        with self._given_up(answer):
+            await self._follow(answer, sink, self._gone())
         return self._completion(answer)
 
     @property
@@ -112,15 +106,20 @@ class Responses:
 
     # the request
 
-    async def _ask(self, request: ModelRequest, answer: Answer, sink: Sink) -> None:
+    async def _ask(self, request: ModelRequest, answer: Answer, sink: Sink) -> ModelError | None:
+        """The first connection. Returns what it broke with, if the response goes on without it."""
         try:
             await self._exchange(self._create(request), answer, sink)
         except ModelError as error:
+            if self._can_go_on(answer, error):
+                return error
             # "Encrypted content is not supported with this model."
             if not (error.status == 400 and self._encrypted and "ncrypted" in error.text):
                 raise
-            self._encrypted = False
-            await self._exchange(self._create(request), answer, sink)
+        else:
+            return None
+        self._encrypted = False
+        return await self._ask(request, answer, sink)
 
     def _create(self, request: ModelRequest) -> Call:
         body = responses_request.body(
@@ -140,38 +139,26 @@ class Responses:
 
     # the rest of a response that was begun
 
-    async def _rest(self, answer: Answer, sink: Sink, error: ModelError) -> None:
+    async def _follow(self, answer: Answer, sink: Sink, error: ModelError) -> None:
         """Follow a response to its end, on as many connections as it takes.
 
         Raises ModelError: `error` or a newer one if nothing more comes.
         """
-        try:
-            await self._follow(answer, sink, error)
-        except trio.Cancelled as cancelled:
-            if is_for_good(cancelled):
-                self._give_up(answer)
-            raise
-        except ModelError:
-            self._give_up(answer)
-            raise
-
-    async def _follow(self, answer: Answer, sink: Sink, error: ModelError) -> None:
         failures = 0  # tries in a row that brought nothing new
-        while failures < len(RESUME_PAUSES):
+        while failures < len(RESUME_PAUSES) and not _can_only_poll(error):
             await trio.sleep(RESUME_PAUSES[failures])
             seen = answer.sequence
             try:
                 await self._exchange(self._continue(answer), answer, sink)
                 return
             except ModelError as exc:
-                if _can_only_poll(exc):
-                    await self._poll(answer, sink)
-                    return
-                if not self._can_go_on(answer, exc):
+                if not (self._can_go_on(answer, exc) or _can_only_poll(exc)):
                     raise
                 error = exc
             failures = 0 if answer.sequence > seen else failures + 1
-        raise error
+        if not _can_only_poll(error):
+            raise error
+        await self._poll(answer, sink)
 
     async def _poll(self, answer: Answer, sink: Sink) -> None:
         """Ask for the whole response until it is one, and show what is new in it."""
@@ -202,8 +189,20 @@ class Responses:
         begun = answer.background and answer.id and not answer.ended
         return bool(begun and error.retryable and (lost or error.status is not None))
 
-    def _give_up(self, answer: Answer) -> None:
-        """Nobody wants the response any more: the provider need not write it."""
+    @contextmanager
+    def _given_up(self, answer: Answer) -> Iterator[None]:
+        """If it is, the provider need not write it to its end."""
+        try:
+            yield
+        except trio.Cancelled as cancelled:
+            if is_for_good(cancelled):
+                self._say_so(answer)
+            raise
+        except ModelError:
+            self._say_so(answer)
+            raise
+
+    def _say_so(self, answer: Answer) -> None:
         if answer.background and answer.id and not answer.ended:
             self._http.farewell(self._call("POST", f"/{quote(answer.id, safe='')}/cancel"))
 

@@ -6,7 +6,7 @@ missed, whatever the order (P13), and a slow reader costs one integer (L5).
 """
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import trio
 
@@ -26,6 +26,37 @@ RINGS_PER_BEAT = 4
 BEAT_AFTER = 0.7
 
 Idle = Literal["beat", "draining", "gap", "end"]
+
+
+class Stored(NamedTuple):
+    """What one read transaction saw of a stream: segments after a seq, and its row; None: deleted.
+
+    `whole`: there were no more segments than these.
+    """
+
+    found: list[Segment]
+    row: StreamRow | None
+    whole: bool
+
+    @property
+    def final(self) -> bool:
+        """The stream is closed: what was seen of it stays true."""
+        return self.row is not None and self.row.ended_at is not None
+
+    @property
+    def ends(self) -> bool:
+        """Nothing follows these segments, and nothing ever will."""
+        return self.final and self.whole and self.row is not None and self.row.successor is None
+
+
+def look_after(connection: Connection, number: int, seq: int) -> Stored:
+    """What is stored of a stream after `seq`, as much as is read at once."""
+    found = segments.read_after(connection, number, seq, READ_BYTES)
+    whole = sum(len(segment.frames) for segment in found) < READ_BYTES
+    try:
+        return Stored(found, streams.get(connection, number), whole)
+    except LookupError:
+        return Stored(found, None, whole)
 
 
 class Journal:
@@ -70,25 +101,30 @@ class Journal:
         """
         name, seq = cursor or (stream_id, 0)
         tail = self._tails.get(name) if name == stream_id else None
-        if tail is None:
-            tail, number = await self._look_up(stream_id, name)
+        if tail is not None:
+            number, stored = tail.number, None
         else:
-            number = tail.number
+            number, stored = await self._look_up(stream_id, name, seq)
+            tail = self._tails.get(name)
         if tail is not None and seq > tail.durable and seq > await self._last_seq(number):
             raise InvalidError("The cursor is beyond the end", code="CURSOR_INVALID")
-        return Reader(self, number, name, seq, tail)
+        if stored is not None and (tail is not None or not stored.final):
+            stored = None  # there may be more by now
+        return Reader(self, number, name, seq, tail, stored)
 
-    async def _look_up(self, stream_id: str, name: str) -> tuple[Tail | None, int]:
-        def find(connection: Connection) -> tuple[StreamRow | None, StreamRow | None]:
+    async def _look_up(self, stream_id: str, name: str, seq: int) -> tuple[int, Stored]:
+        """The number of stream `name`, and in the same read what is stored of it after `seq`."""
+
+        def find(connection: Connection) -> tuple[int, Stored]:
             row = streams.find(connection, stream_id)
-            return row, row if name == stream_id else streams.find(connection, name)
+            at = row if name == stream_id else streams.find(connection, name)
+            if row is None:
+                raise NotFoundError("No such stream", code="STREAM_NOT_FOUND")
+            if at is None or at.turn != row.turn:
+                raise InvalidError("The cursor is of another turn", code="CURSOR_INVALID")
+            return at.number, look_after(connection, at.number, seq)
 
-        row, at = await self.database.read(find)
-        if row is None:
-            raise NotFoundError("No such stream", code="STREAM_NOT_FOUND")
-        if at is None or at.turn != row.turn:
-            raise InvalidError("The cursor is of another turn", code="CURSOR_INVALID")
-        return self._tails.get(name), at.number
+        return await self.database.read(find)
 
     async def _last_seq(self, number: int) -> int:
         # The store can be ahead of a tail: that a commit is on record was not told yet, or another
@@ -114,30 +150,30 @@ class Journal:
         for tail in self._tails.values():
             tail.ring()
 
-    async def stored(self, number: int, seq: int) -> tuple[list[Segment], StreamRow | None]:
-        """Segments after `seq` and the stream's row, in one read transaction; None: deleted."""
-
-        def read(connection: Connection) -> tuple[list[Segment], StreamRow | None]:
-            found = segments.read_after(connection, number, seq, READ_BYTES)
-            try:
-                return found, streams.get(connection, number)
-            except LookupError:
-                return found, None
-
-        return await self.database.read(read)
+    async def stored(self, number: int, seq: int) -> Stored:
+        """What is stored of a stream after `seq`."""
+        return await self.database.read(lambda c: look_after(c, number, seq))
 
 
 class Reader:
     """A position in a turn's log, led from a superseded stream to its successor."""
 
     def __init__(
-        self, journal: Journal, number: int, name: str, seq: int, tail: Tail | None
+        self,
+        journal: Journal,
+        number: int,
+        name: str,
+        seq: int,
+        tail: Tail | None,
+        stored: Stored | None,
     ) -> None:
+        """`stored`: what the store has after `seq`, if that was read already."""
         self.name = name  # id of the stream the position is in
         self.seq = seq  # everything up to it was given out
         self._journal = journal
         self._number = number
         self._tail = tail
+        self._stored = stored  # taken by the first look at the store
         self._over = False  # nothing comes any more
         self._pruned = False  # what comes next is not kept any more
         self._spoke = trio.current_time()
@@ -196,10 +232,13 @@ class Reader:
         return await self._journal.database.read(find)
 
     async def _from_store(self) -> bytes:
-        found, row = await self._journal.stored(self._number, self.seq)
+        stored, self._stored = self._stored, None
+        stored = stored or await self._journal.stored(self._number, self.seq)
+        found, row, _ = stored
         if found:
             frames = cut(found, self.seq)
             self.seq = found[-1].last_seq
+            self._over = stored.ends
             return frames
         if row is None:  # its thread was deleted: nothing follows
             self._over = True

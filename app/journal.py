@@ -49,14 +49,10 @@ class Stored(NamedTuple):
         return self.final and self.whole and self.row is not None and self.row.successor is None
 
 
-def look_after(connection: Connection, number: int, seq: int) -> Stored:
+def look_after(connection: Connection, row: StreamRow, seq: int) -> Stored:
     """What is stored of a stream after `seq`, as much as is read at once."""
-    found = segments.read_after(connection, number, seq, READ_BYTES)
-    whole = sum(len(segment.frames) for segment in found) < READ_BYTES
-    try:
-        return Stored(found, streams.get(connection, number), whole)
-    except LookupError:
-        return Stored(found, None, whole)
+    found = segments.read_after(connection, row.number, seq, READ_BYTES)
+    return Stored(found, row, sum(len(segment.frames) for segment in found) < READ_BYTES)
 
 
 class Journal:
@@ -122,7 +118,7 @@ class Journal:
                 raise NotFoundError("No such stream", code="STREAM_NOT_FOUND")
             if at is None or at.turn != row.turn:
                 raise InvalidError("The cursor is of another turn", code="CURSOR_INVALID")
-            return at.number, look_after(connection, at.number, seq)
+            return at.number, look_after(connection, at, seq)
 
         return await self.database.read(find)
 
@@ -151,8 +147,16 @@ class Journal:
             tail.ring()
 
     async def stored(self, number: int, seq: int) -> Stored:
-        """What is stored of a stream after `seq`."""
-        return await self.database.read(lambda c: look_after(c, number, seq))
+        """What is stored of a stream after `seq`, in one read transaction."""
+
+        def read(connection: Connection) -> Stored:
+            try:
+                row = streams.get(connection, number)
+            except LookupError:
+                return Stored([], None, True)
+            return look_after(connection, row, seq)
+
+        return await self.database.read(read)
 
 
 class Reader:

@@ -1,4 +1,4 @@
-// One update per animation frame. Effects.
+// Turns of the event loop: one update per animation frame, and a pause for what waits. Effects.
 
 /** Hidden pages have no animation frames; nobody looks, but what is shown there should not grow old. */
 const HIDDEN_FRAME_MS = 500;
@@ -21,4 +21,22 @@ export function oncePerFrame(update) {
     if (!document.hidden) requestAnimationFrame(run);
     setTimeout(run, HIDDEN_FRAME_MS);
   };
+}
+
+/** @type {(() => void)[]} */
+const waiting = [];
+/** @type {MessageChannel|undefined} its messages are not held back in hidden pages, as timers are */
+let channel;
+
+/** Lets everything that waits have its turn. @returns {Promise<void>} */
+export function nextTask() {
+  if (!channel) {
+    channel = new MessageChannel();
+    channel.port1.onmessage = () => waiting.shift()?.();
+  }
+  const { port2 } = channel;
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    port2.postMessage(null);
+  });
 }

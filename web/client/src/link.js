@@ -3,6 +3,7 @@
 import { createParser } from 'eventsource-parser';
 
 import { ApiError } from './api.js';
+import { nextTask } from './frames.js';
 import { parseCursor } from './cursor.js';
 import { INITIAL, LIVENESS_MS, step } from './link_state.js';
 
@@ -12,6 +13,9 @@ import { INITIAL, LIVENESS_MS, step } from './link_state.js';
 
 /** The server answers a poll at the latest after this: well within what counts as alive. */
 const POLL_WAIT_MS = LIVENESS_MS * 0.6;
+
+/** So long reading goes on at a stretch; the page has other things to do. */
+const READING_MS = 12;
 
 /**
  * What happened, without the time and the dice.
@@ -140,13 +144,19 @@ export function createLink(api, hooks) {
     });
     const reader = body.getReader();
     const decoder = new TextDecoder();
+    let busy = 0; // ms since others had their turn
     for (;;) {
       const { done, value } = await reader.read().catch((error) => {
         throw new ApiError(0, 'NETWORK', String(error));
       });
       if (done || signal.aborted) return;
+      const begun = performance.now();
       tell({ type: 'bytes', generation });
       parser.feed(decoder.decode(value, { stream: true }));
+      busy += performance.now() - begun;
+      if (busy < READING_MS) continue;
+      busy = 0;
+      await nextTask(); // what is there already is read without a pause otherwise
     }
   }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { NO_BLOCKS, allBlocks, growBlocks } from '../src/markdown/blocks.js';
 import { foresee } from '../src/markdown/foresee.js';
-import { decodeReferences, safeAddress } from '../src/markdown/inline.js';
+import { decodeReferences, directionOf, safeAddress } from '../src/markdown/inline.js';
 import { lex } from '../src/markdown/lexer.js';
 import { LONG } from '../src/markdown/long.js';
 
@@ -217,4 +217,9 @@ test('A4 only addresses of the web and of mail become links', () => {
 test('M4 character references are read', () => {
   expect(decodeReferences('a &amp; b &lt;c&gt; &#65;&#x1F600; &nope; &constructor; & &#0; &#xD800;'))
     .toBe('a & b <c> A😀 &nope; &constructor; & \ufffd \ufffd');
+});
+
+test('the first letter gives the direction', () => {
+  expect(['1. abc', '**שלום** abc', '(مرحبا)', '123', '', 'a ב', '日本語', '🙂 עברית'].map(directionOf))
+    .toEqual(['ltr', 'rtl', 'rtl', 'ltr', 'ltr', 'ltr', 'ltr', 'rtl']);
 });

@@ -27,6 +27,19 @@ export function decodeReferences(text) {
   });
 }
 
+const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
+
+/**
+ * The direction of a block of blocks, by its first letter; `dir="auto"` does not look into what has a
+ * direction of its own.
+ * @param {string} text
+ * @returns {'ltr'|'rtl'}
+ */
+export function directionOf(text) {
+  const letter = /\p{L}/u.exec(text);
+  return letter && RIGHT_TO_LEFT.test(letter[0]) ? 'rtl' : 'ltr';
+}
+
 const SAFE_SCHEMES = new Set(['http:', 'https:', 'mailto:']);
 
 /**

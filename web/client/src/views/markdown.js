@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { oncePerFrame } from '../frames.js';
 import { GROUP, NO_BLOCKS, foreseenTail, growBlocks } from '../markdown/blocks.js';
-import { decodeReferences, hostOf, safeAddress } from '../markdown/inline.js';
+import { decodeReferences, directionOf, hostOf, safeAddress } from '../markdown/inline.js';
 import { isComplete } from '../markdown/long.js';
 import { TEXT } from '../text.js';
 import { Code } from './code.js';
@@ -115,7 +115,7 @@ function block(token, done) {
     case 'text': return token.tokens ? h(Fragment, null, inlines(token.tokens)) : decodeReferences(token.text);
     case 'checkbox': return h('input', { type: 'checkbox', checked: token.checked, disabled: true, 'aria-label': token.checked ? TEXT.taskDone : TEXT.taskOpen });
     case 'code': return code([/** @type {Tokens.Code} */ (token)], done);
-    case 'blockquote': return h('blockquote', { dir: 'auto' }, blocks(token.tokens));
+    case 'blockquote': return h('blockquote', { dir: directionOf(token.text) }, blocks(token.tokens));
     case 'list': return list(/** @type {Tokens.List} */ (token));
     case 'hr': return h('hr', null);
     case 'table': return h(Table, { parts: [/** @type {Tokens.Table} */ (token)], inlines });
@@ -142,7 +142,7 @@ function code(parts, done) {
 
 /** @param {Tokens.List} token */
 function list({ ordered, start, loose, items }) {
-  return h(ordered ? 'ol' : 'ul', { dir: 'auto', start: ordered && start !== 1 ? start : undefined, class: loose ? 'loose' : undefined },
+  return h(ordered ? 'ol' : 'ul', { dir: directionOf(items[0]?.text ?? ''), start: ordered && start !== 1 ? start : undefined, class: loose ? 'loose' : undefined },
     items.map((item, index) => h(Item, { key: index, item })));
 }
 

@@ -3,6 +3,7 @@
 import { h } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
+import { directionOf } from '../markdown/inline.js';
 import { memo } from './memo.js';
 
 /** @import {Token, Tokens} from 'marked' */
@@ -20,7 +21,7 @@ export function Table({ parts, inlines }) {
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   const widths = useWidths(box, parts.length > 1);
   const [{ header }] = parts;
-  return h('div', { class: 'table', tabIndex: 0, ref: box },
+  return h('div', { class: 'table', tabIndex: 0, ref: box, dir: directionOf(header.map(({ text }) => text).join(' ')) },
     parts.map((part, index) => h(Part, {
       key: index, rows: part.rows, inlines, header: index === 0 ? header : null, widths: index === 0 ? null : widths,
     })));

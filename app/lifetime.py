@@ -145,5 +145,6 @@ async def _watch_signals(
                 log.warning("ending at once", signal=name)
                 everything.cancel(reason=name)
             else:
-                log.info("shutting down", signal=name, grace=services.settings.grace)
+                grace = services.settings.grace
+                log.info("shutting down; a second signal ends at once", signal=name, grace=grace)
                 services.shut_down()

@@ -26,7 +26,8 @@ by hand: streaming, reloading, stopping, losing the network, restarting the serv
 3. Turn the network off and on again.
 4. Kill the server and start it again.
 
-Each time the answer goes on where it was: no word is missing and none comes twice.
+Each time the answer goes on: no word is missing in it and none is there twice. (A server that was \
+killed asks a real model again for the step it was in; what was complete stays.)
 
 ## Ask for something special
 

@@ -37,6 +37,7 @@ export const TEXT = {
   awayEnded: (/** @type {string} */ from, /** @type {string} */ to, /** @type {string} */ how, /** @type {string} */ at) =>
     `You were away from ${from} to ${to}. The answer ${how} at ${at}; nothing is missing.`,
   awayHow: { finished: 'was finished', failed: 'failed', cancelled: 'was stopped', aborted: 'was stopped', interrupted: 'was given up' },
+  restarted: 'The server was restarted. What it had not finished is written again; nothing is lost.',
   dismiss: 'Dismiss',
   unread: 'Unread',
   notify: 'Tell me when an answer is ready',

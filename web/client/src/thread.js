@@ -32,7 +32,7 @@ import {
 /** Nobody listened for less than this: not worth a word. */
 const AWAY_MS = 15_000;
 
-/** When nobody listened to an answer, ms since 1970. @typedef {{from: number, to: number}} Away */
+/** When nobody listened to an answer, ms since 1970; or the server was restarted under it. @typedef {{from: number, to: number, restarted?: boolean}} Away */
 
 /**
  * Sending goes on after `leave`; reading does not.
@@ -158,6 +158,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   function apply(event, cursor) {
     const over = event.type === 'outcome' ? state.live?.id : undefined;
     update(applyEvent(state, event, cursor));
+    if (event.type === 'snapshot') away.value = { from: Date.now(), to: Date.now(), restarted: true };
     if (!over) return;
     stops.get(over)?.abort();
     followNext();

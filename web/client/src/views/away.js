@@ -11,9 +11,9 @@ import { IconButton } from './icons.js';
 export function AwayLine({ app }) {
   const { away, view } = app.current.value;
   if (!away.value) return null;
-  const { from, to } = away.value;
+  const { from, to, restarted } = away.value;
   const ended = view.value.messages.map(({ fold }) => fold.outcome).findLast((outcome) => outcome?.at && outcome.at >= from && outcome.at <= to);
-  const text = ended?.at
+  const text = restarted ? TEXT.restarted : ended?.at
     ? TEXT.awayEnded(time(from), time(to), TEXT.awayHow[ended.outcome], time(ended.at))
     : TEXT.awayGoesOn(time(from), time(to));
   return h('div', { class: 'away', role: 'status', 'data-testid': 'away' }, h('p', null, text),

@@ -1,5 +1,6 @@
 """The built page: read once, served from memory. So no path of a request ever meets the disk."""
 
+import gzip
 import hashlib
 import mimetypes
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ MANIFEST = ".vite/manifest.json"
 HASHED = "assets/"
 FOREVER = "public, max-age=31536000, immutable"
 REVALIDATE = "no-cache"
+# What becomes smaller by compression; fonts are compressed already.
+TEXTS = ("text/", "application/javascript", "application/json", "image/svg")
+WORTH_BYTES = 1_000
 
 
 class Asset(NamedTuple):
@@ -31,6 +35,7 @@ class Assets:
         """`root`: the folder they are in; None: web/static, where they are built."""
         root = files("web") / "static" if root is None else root
         self._files = dict(_walk(root, "")) if root.is_dir() else {}
+        self._compressed: dict[str, bytes] = {}
         self.script, self.styles = self._entry()
 
     @property
@@ -40,6 +45,16 @@ class Assets:
 
     def get(self, path: str) -> Asset | None:
         return self._files.get(path)
+
+    def compressed(self, path: str) -> bytes | None:
+        """The file's body by gzip; None: it would not become much smaller. Made when first asked
+        for: a start waits for nothing that nobody may want."""
+        asset = self._files[path]
+        if len(asset.body) < WORTH_BYTES or not asset.content_type.startswith(TEXTS):
+            return None
+        if path not in self._compressed:
+            self._compressed[path] = gzip.compress(asset.body, mtime=0)
+        return self._compressed[path]
 
     def _entry(self) -> tuple[str, list[str]]:
         manifest = self._files.get(MANIFEST)

@@ -41,6 +41,7 @@ export default defineConfig({
   },
   test: {
     environment: 'happy-dom',
+    testTimeout: 20_000, // of a machine that has other things to do
     include: ['tests/**/*.test.js'],
   },
 });

@@ -60,9 +60,17 @@ def blueprint(
         asset = assets.get(path)
         if asset is None:
             raise NotFoundError("No such file", code="NOT_FOUND")
-        headers = {"ETag": f'"{asset.etag}"', "Cache-Control": asset.cache}
+        headers = {
+            "ETag": f'W/"{asset.etag}"',  # weak: it is one for both forms
+            "Cache-Control": asset.cache,
+            "Vary": "Accept-Encoding",
+        }
         if request.if_none_match.contains_weak(asset.etag):
             return Response(b"", 304, headers)
-        return Response(asset.body, headers=headers, content_type=asset.content_type)
+        gzip = request.accept_encodings.quality("gzip") > 0
+        body = assets.compressed(path) if gzip else None
+        if body is not None:
+            headers["Content-Encoding"] = "gzip"
+        return Response(body or asset.body, headers=headers, content_type=asset.content_type)
 
     return routes

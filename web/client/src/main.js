@@ -8,7 +8,6 @@ import './styles/conversation.css';
 import './styles/cards.css';
 import './styles/markdown.css';
 import './styles/composer.css';
-import './styles/sign_in.css';
 import { createApp } from './app.js';
 import { workOffline } from './offline.js';
 import { loadWhenIdle } from './views/lazy.js';

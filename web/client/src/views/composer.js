@@ -5,13 +5,16 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
 import { plainText } from '../thread_state.js';
-import { AttachButton, DraftFileList, filesIn } from './attaching.js';
+import { AttachButton, filesIn } from './attaching.js';
 import { Icon } from './icons.js';
+import { lazy } from './lazy.js';
 import { SettingsButton } from './settings_button.js';
 import { fit, hasTouchKeyboard, isSendKey } from './writing.js';
 
 /** @import {App} from '../app.js' */
 /** @import {Thread} from '../thread.js' */
+
+const DraftFileList = lazy((extras) => extras.DraftFileList);
 
 /** @param {{app: App}} props */
 export function Composer({ app }) {
@@ -55,7 +58,7 @@ export function Composer({ app }) {
   const isStopping = running !== null && stopping.includes(running.id);
 
   return h('form', { class: 'composer', 'data-testid': 'composer', onSubmit: (/** @type {Event} */ event) => { event.preventDefault(); send(); } },
-    h(DraftFileList, { app, thread }),
+    files.length ? h(DraftFileList, { app, thread }) : null,
     h('textarea', {
       ref: box, rows: 1, value: text, dir: 'auto', 'aria-label': TEXT.composer, 'data-testid': 'input',
       placeholder: running ? TEXT.composerQueueHint : TEXT.composerHint, disabled: phase === 'missing',

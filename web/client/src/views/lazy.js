@@ -5,34 +5,33 @@ import { h } from 'preact';
 
 /** @import {ComponentChild, ComponentType} from 'preact' */
 
+/** @typedef {typeof import('./extras.js')} Extras */
+
 /** So long the page must have been there before it loads what nobody asked for yet. */
 const IDLE_MS = 2_000;
 
-/** @type {(() => void)[]} */
-const waiting = [];
+const loaded = signal(/** @type {Extras|null} */ (null));
+let asked = false; // set while they are on their way; a load that failed is tried again by the next use
+
+function load() {
+  if (asked) return;
+  asked = true;
+  import('./extras.js').then((extras) => { loaded.value = extras; }, () => { asked = false; });
+}
 
 /**
  * @template {object} P
- * @param {() => Promise<ComponentType<P>>} load
+ * @param {(extras: Extras) => ComponentType<P>} choose
  * @returns {(props: P) => ComponentChild} shows nothing until it is there
  */
-export function lazy(load) {
-  const loaded = signal(/** @type {{component: ComponentType<P>}|null} */ (null));
-  let asked = false; // set while it is on its way; a load that failed is tried again by the next use
-  const ask = () => {
-    if (asked) return;
-    asked = true;
-    load().then((component) => { loaded.value = { component }; }, () => { asked = false; });
-  };
-  waiting.push(ask);
+export function lazy(choose) {
   return (props) => {
-    if (!loaded.value) ask();
-    return loaded.value && h(/** @type {any} */ (loaded.value.component), props);
+    if (!loaded.value) load();
+    return loaded.value && h(/** @type {any} */ (choose(loaded.value)), props);
   };
 }
 
 /** What is needed later should be there when the network is not. */
 export function loadWhenIdle() {
-  const all = () => waiting.forEach((ask) => ask());
-  setTimeout(() => (window.requestIdleCallback ? window.requestIdleCallback(all) : all()), IDLE_MS);
+  setTimeout(() => (window.requestIdleCallback ? window.requestIdleCallback(load) : load()), IDLE_MS);
 }

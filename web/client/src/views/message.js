@@ -7,9 +7,9 @@ import { TEXT } from '../text.js';
 import { ended, plainText } from '../thread_state.js';
 import { useClock } from './clock.js';
 import { CopyButton } from './copy_button.js';
-import { Edit } from './edit.js';
 import { Files, filesOf } from './files.js';
 import { IconButton } from './icons.js';
+import { lazy } from './lazy.js';
 import { memo } from './memo.js';
 import { OutcomeLine } from './outcome.js';
 import { Parts } from './parts.js';
@@ -20,6 +20,8 @@ import { Versions } from './versions.js';
 /** @import {Status, Usage} from '../types.js' */
 
 /** @typedef {{message: Message, thread: Thread, beside: readonly Message[]}} MessageProps beside: all versions of it */
+
+const Edit = lazy((extras) => extras.Edit);
 
 export const Question = memo(
   /** @param {MessageProps} props */

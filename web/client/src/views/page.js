@@ -13,12 +13,12 @@ import { Conversation } from './conversation.js';
 import { Icon, IconButton } from './icons.js';
 import { useKeyboard } from './keyboard.js';
 import { lazy } from './lazy.js';
-import { SignIn } from './sign_in.js';
 import { ThreadList } from './thread_list.js';
 
 /** @import {App} from '../app.js' */
 
-const Dialogs = lazy(() => import('./dialogs.js').then((module) => module.Dialogs));
+const SignIn = lazy((extras) => extras.SignIn);
+const Dialogs = lazy((extras) => extras.Dialogs);
 
 /** @param {{app: App}} props */
 export function Page({ app }) {

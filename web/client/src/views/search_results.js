@@ -2,6 +2,7 @@
 
 import { h } from 'preact';
 
+import '../styles/search_results.css';
 import { TEXT } from '../text.js';
 
 /** @import {App} from '../app.js' */

@@ -3,6 +3,7 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
+import '../styles/sign_in.css';
 import { TEXT } from '../text.js';
 
 /** @import {App} from '../app.js' */

@@ -10,9 +10,9 @@ import { lazy } from './lazy.js';
 /** @import {App} from '../app.js' */
 /** @import {ThreadInfo} from '../types.js' */
 
-const SearchResults = lazy(() => import('./search_results.js').then((module) => module.SearchResults));
-const ThreadMenu = lazy(() => import('./thread_menu.js').then((module) => module.ThreadMenu));
-const Rename = lazy(() => import('./thread_menu.js').then((module) => module.Rename));
+const SearchResults = lazy((extras) => extras.SearchResults);
+const ThreadMenu = lazy((extras) => extras.ThreadMenu);
+const Rename = lazy((extras) => extras.Rename);
 
 /** @param {{app: App, close: () => void}} props */
 export function ThreadList({ app, close }) {

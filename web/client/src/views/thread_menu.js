@@ -3,6 +3,7 @@
 import { h } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
+import '../styles/thread_menu.css';
 import { TEXT } from '../text.js';
 import { Icon } from './icons.js';
 

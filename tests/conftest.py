@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from requirement_table import requirements
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Playwright
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("unbroken", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +27,15 @@ settings.load_profile("unbroken")
 
 # The name under which an item's ids travel from collection to its reports.
 PROPERTY = "requirement"
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    """One for the session: two of them in one thread are refused."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as found:
+        yield found
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

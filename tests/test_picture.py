@@ -7,7 +7,7 @@ import struct
 import zlib
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Playwright
 
 import chromium
 from animation import SIGNATURE, Frame, animate
@@ -45,21 +45,20 @@ def png(red: int) -> bytes:
 
 
 @pytest.mark.browser
-def test_a_browser_plays_the_pictures_in_order_each_for_its_time() -> None:
+def test_a_browser_plays_the_pictures_in_order_each_for_its_time(playwright: Playwright) -> None:
     frames = [Frame(png(red), ms) for red, ms in ((10, 100), (20, 150), (20, 150), (30, 500))]
     animation = base64.b64encode(animate(frames)).decode()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium.path(), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page()
-        # A secure context, which the decoder wants.
-        page.route(
-            "**/*", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html")
-        )
-        page.goto("http://localhost/")
-        played = page.evaluate(DECODE, animation)
-        browser.close()
+    browser = playwright.chromium.launch(
+        executable_path=chromium.path(), args=["--no-sandbox", "--disable-gpu"]
+    )
+    page = browser.new_page()
+    # A secure context, which the decoder wants.
+    page.route(
+        "**/*", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html")
+    )
+    page.goto("http://localhost/")
+    played = page.evaluate(DECODE, animation)
+    browser.close()
     assert played["found"] == [
         {"red": 10, "ms": 100},
         {"red": 20, "ms": 300},

@@ -14,7 +14,6 @@ from playwright.sync_api import (
     BrowserContext,
     Playwright,
     TimeoutError,
-    sync_playwright,
 )
 
 import chromium
@@ -38,12 +37,6 @@ START_SECONDS = 60
 ATTACH_ATTEMPTS = 4
 
 OpenChat = Callable[..., Chat]
-
-
-@pytest.fixture(scope="package")
-def playwright() -> Iterator[Playwright]:
-    with sync_playwright() as found:
-        yield found
 
 
 @pytest.fixture(scope="package")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Playwright, expect
 
 import chromium
 from tests.package.machines import CAN_CHROOT, VARIABLES, bare_root, inside
@@ -175,24 +175,23 @@ if CAN_CHROOT:
         return re.sub(r"\W+", " ", text).strip()
 
     @pytest.mark.browser
-    def test_the_page_in_it_works_in_a_browser(in_bare: Served) -> None:
+    def test_the_page_in_it_works_in_a_browser(in_bare: Served, playwright: Playwright) -> None:
         """Send, see it stream, reload in the middle, see it end with each word once."""
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=chromium.path(), args=["--no-sandbox", "--disable-gpu"]
-            )
-            page = browser.new_page()
-            page.goto(in_bare.url)
-            page.get_by_role("textbox").fill("long 3")
-            page.get_by_role("textbox").press("Enter")
-            answer = page.locator("[data-role=assistant]")
-            expect(answer).to_contain_text("This goes on", timeout=SECONDS * 1000)
-            page.reload()
-            expect(answer).to_have_attribute("data-state", "finished", timeout=SECONDS * 1000)
-            thread = page.url.rpartition("/t/")[2]
-            messages = json.loads(in_bare.get(f"/api/threads/{thread}"))["messages"]
-            (text,) = [part["text"] for part in messages[1]["parts"] if part["type"] == "text"]
-            shown, said = words(answer.inner_text()), words(text)
-            for line in filter(None, map(words, text.splitlines())):
-                assert shown.count(line) == said.count(line), line
-            browser.close()
+        browser = playwright.chromium.launch(
+            executable_path=chromium.path(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page()
+        page.goto(in_bare.url)
+        page.get_by_role("textbox").fill("long 3")
+        page.get_by_role("textbox").press("Enter")
+        answer = page.locator("[data-role=assistant]")
+        expect(answer).to_contain_text("This goes on", timeout=SECONDS * 1000)
+        page.reload()
+        expect(answer).to_have_attribute("data-state", "finished", timeout=SECONDS * 1000)
+        thread = page.url.rpartition("/t/")[2]
+        messages = json.loads(in_bare.get(f"/api/threads/{thread}"))["messages"]
+        (text,) = [part["text"] for part in messages[1]["parts"] if part["type"] == "text"]
+        shown, said = words(answer.inner_text()), words(text)
+        for line in filter(None, map(words, text.splitlines())):
+            assert shown.count(line) == said.count(line), line
+        browser.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 import trustme
 
 from app.models import Http, ModelError
@@ -489,6 +490,7 @@ async def test_a_kept_connection_that_the_server_dropped_meanwhile(
 ) -> None:
     provider.play(head(), frame(STOP), frame(DONE), END, FIN)
     await model.respond(ask("x"), Recorder())
+    await trio.testing.wait_all_tasks_blocked(0.05)  # the server has sent its FIN
     provider.stream(say("x"), STOP)
     await model.respond(ask("x"), Recorder())
     assert [request.connection for request in provider.requests] == [1, 2]

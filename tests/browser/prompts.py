@@ -83,7 +83,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         say = self.model.answer(body)
-        self.send_response(say.status)
+        if say.status != 200:
+            self.reply(say.status, {"error": {"message": "The model is not there right now."}})
+            return
+        self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
@@ -99,12 +102,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def do_GET(self) -> None:
-        body = json.dumps({"object": "list", "data": [{"id": "prompted", "object": "model"}]})
-        self.send_response(200)
+        self.reply(200, {"object": "list", "data": [{"id": "prompted", "object": "model"}]})
+
+    def reply(self, status: int, value: Any) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body.encode())
+        self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

@@ -1,7 +1,6 @@
 """For everyone: what an audit finds, what is read aloud, small windows, large text, calm."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.browser.chat import Chat
 from tests.browser.conftest import OpenChat
 from tests.browser.prompts import Prompts
-from tests.browser.test_rendering import RICH
+from tests.browser.states import STATES, State, files, finished, streaming, tool
 from tests.crash.server import RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.requirement("F8")]
@@ -42,109 +41,7 @@ def calm(browser: Browser, **options: Any) -> BrowserContext:
     return browser.new_context(reduced_motion="reduce", **options)
 
 
-# every state of the page, and how to get there
-
-
-def empty(chat: Chat, prompts: Prompts) -> None:
-    expect(chat.get("welcome")).to_be_visible()
-
-
-def finished(chat: Chat, prompts: Prompts) -> None:
-    chat.send(prompts.says("all kinds of text", RICH))
-    chat.wait_until("finished")
-    expect(chat.answer.locator(".katex").first).to_be_visible()
-    expect(chat.answer.locator("[data-coloured=true]").first).to_be_visible()
-
-
-def streaming(chat: Chat, prompts: Prompts) -> None:
-    chat.send(prompts.says("slow", "word after word " * 500, size=16, rate=10))
-    expect(chat.answer).to_contain_text("word after word")
-    chat.send("and this waits")
-    expect(chat.get("remove-queued")).to_be_visible()
-    chat.get("input").fill("a draft")
-
-
-def failed(chat: Chat, prompts: Prompts) -> None:
-    chat.send(prompts.fails("refused", 500))
-    chat.wait_until("failed")
-
-
-def stopped(chat: Chat, prompts: Prompts) -> None:
-    streaming(chat, prompts)
-    chat.get("remove-queued").click()
-    chat.stop_button.click()
-    expect(chat.page.locator("[data-role=assistant][data-state=cancelled]").first).to_be_visible()
-
-
-def branches(chat: Chat, prompts: Prompts) -> None:
-    chat.send("one")
-    chat.wait_until("finished")
-    chat.get("regenerate").click()
-    expect(chat.get("versions")).to_be_visible()
-    chat.wait_until("finished")
-    chat.get("edit").click()
-
-
-def tool(chat: Chat, prompts: Prompts) -> None:
-    chat.get("settings").click()
-    chat.page.locator("[data-testid=model-choice][value=demo]").check()
-    chat.get("dialog-close").click()
-    chat.send("tool 0")
-    chat.wait_until("finished")
-    chat.get("tool").locator("summary").click()
-    expect(chat.get("tool-value")).to_have_count(2)
-    chat.send("think")
-    chat.wait_until("finished")
-    chat.get("reasoning").locator("summary").click()
-
-
-def files(chat: Chat, prompts: Prompts) -> None:
-    notes = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"milk"}
-    bad = {"name": "program", "mimeType": "application/octet-stream", "buffer": b"\0"}
-    chat.get("file-input").set_input_files([notes])
-    expect(chat.page.locator("[data-testid=draft-file][data-state=ready]")).to_be_visible()
-    chat.send("with a file")
-    chat.wait_until("finished")
-    chat.get("file-input").set_input_files([notes, bad])
-    expect(chat.page.locator("[data-testid=draft-file][data-state=refused]")).to_be_visible()
-
-
-def search(chat: Chat, prompts: Prompts) -> None:
-    chat.send("find a giraffe")
-    chat.wait_until("finished")
-    chat.get("search").fill("giraffe")
-    expect(chat.get("hit").first).to_be_visible()
-
-
-def menu(chat: Chat, prompts: Prompts) -> None:
-    chat.send("a thread with a menu")
-    chat.wait_until("finished")
-    chat.get("thread").first.hover()
-    chat.get("thread-menu").first.click()
-    expect(chat.get("menu-list")).to_be_visible()
-
-
-def deleting(chat: Chat, prompts: Prompts) -> None:
-    menu(chat, prompts)
-    chat.get("delete").click()
-    expect(chat.get("dialog-remove")).to_be_visible()
-
-
-def settings(chat: Chat, prompts: Prompts) -> None:
-    chat.get("settings").click()
-    expect(chat.get("dialog-settings")).to_be_visible()
-
-
-def shortcuts(chat: Chat, prompts: Prompts) -> None:
-    chat.get("shortcuts").click()
-    expect(chat.get("dialog-shortcuts")).to_be_visible()
-
-
-State = Callable[[Chat, Prompts], None]
-STATES: list[State] = [
-    empty, finished, streaming, failed, stopped, branches, tool, files, search, menu, deleting,
-    settings, shortcuts,
-]  # fmt: skip
+# the audit
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)

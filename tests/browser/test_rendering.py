@@ -10,6 +10,7 @@ from tests.browser.chat import Chat
 from tests.browser.conftest import OpenChat
 from tests.browser.long_tasks import traced
 from tests.browser.prompts import Prompts
+from tests.browser.states import RICH
 from tests.crash.server import RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.requirement("M4")]
@@ -19,38 +20,6 @@ LONGEST_TASK_MS = 50
 # A machine under load is slower in every task; the best of these has to hold.
 TRIES = 3
 MEGABYTE = 1_000_000
-
-RICH = r"""# Title
-
-Some **bold**, *italic*, ~~struck~~ and `code`, a [link](https://example.org/a?b=c "title").
-Formulas: $e^{i\pi} + 1 = 0$ and \(x_1\), but not $5 and $6.
-
-$$
-\int_0^1 x^2\,dx
-$$
-
-```python
-def f(x: int) -> str:
-    return f"value {x}"  # why
-```
-
-| a | b |
-|---|--:|
-| 1 | $y^2$ |
-
-- [x] done
-- [ ] open
-
-![a picture](https://images.example.org/p.png)
-
-שלום עולם
-
-- עברית
-
-```unknown
-kept as it is
-```
-"""
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ export const Answer = memo(
       over ? h('footer', { class: last || beside.length > 1 ? 'kept' : undefined },
         h(Versions, { id, beside, thread }),
         text ? h(CopyButton, { text }) : null,
-        h(IconButton, { icon: 'again', label: TEXT.regenerate, testid: 'regenerate', onClick: again }),
+        last && fold.outcome?.retryable ? null : h(IconButton, { icon: 'again', label: TEXT.regenerate, testid: 'regenerate', onClick: again }),
         text ? h(IconButton, { icon: 'code', label: source ? TEXT.rendered : TEXT.source, testid: 'show-source', 'aria-pressed': source, onClick: () => setSource(!source) }) : null,
         h(Cost, { usage: fold.usage, model: turn?.model ?? null })) : null);
   });

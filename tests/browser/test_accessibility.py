@@ -87,8 +87,11 @@ def test_the_list_of_a_phone_is_closed_by_escape_and_gives_the_focus_back(
     expect(chat.get("search")).not_to_be_visible()
     chat.get("menu").click()
     expect(chat.get("menu")).to_have_attribute("aria-expanded", "true")
+    expect(chat.get("new-thread")).to_be_focused()
+    assert chat.page.locator("main").evaluate("main => main.inert")  # nothing below it is reached
     chat.page.keyboard.press("Escape")
     expect(chat.get("menu")).to_have_attribute("aria-expanded", "false")
+    expect(chat.get("menu")).to_be_focused()
     expect(chat.get("search")).not_to_be_visible()
     context.close()
 

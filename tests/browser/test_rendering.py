@@ -10,7 +10,7 @@ from tests.browser.chat import Chat
 from tests.browser.conftest import OpenChat
 from tests.browser.long_tasks import traced
 from tests.browser.prompts import Prompts
-from tests.browser.states import RICH
+from tests.browser.states import RICH, demo
 from tests.crash.server import RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.requirement("M4")]
@@ -95,6 +95,34 @@ def test_code_is_copied_whole(
     expect(chat.get("copy-code")).to_have_attribute("data-result", "copied")
     assert chat.page.evaluate("navigator.clipboard.readText()") == lines
     context.close()
+
+
+@pytest.mark.requirement("O5", "S4")
+def test_an_attempt_that_is_withdrawn_disappears_and_the_next_is_counted_down(chat: Chat) -> None:
+    demo(chat)
+    chat.send("flaky 3")
+    expect(chat.answer).to_contain_text("This attempt is going to fail")
+    status = chat.answer.get_by_test_id("status")
+    expect(status).to_have_text(re.compile(r"^Retrying in \d+ s, attempt \d of 6: "))
+    expect(chat.answer).not_to_contain_text("This attempt is going to fail")
+    chat.wait_until("finished")
+    expect(status).to_have_count(0)
+    expect(chat.answer).to_contain_text("This attempt worked, after 3 that failed.")
+    assert "going to fail" not in chat.source()
+
+
+@pytest.mark.requirement("O5")
+def test_a_tool_says_what_it_does_and_how_long(chat: Chat) -> None:
+    demo(chat)
+    chat.send("tool 2")
+    tool = chat.get("tool")
+    expect(tool).to_have_attribute("data-state", "running")
+    expect(tool.get_by_test_id("duration")).to_have_text("1 s")
+    expect(tool).to_have_attribute("data-state", "output-available")
+    expect(tool.get_by_test_id("duration")).to_have_text(re.compile(r"^2\.\d s$"))
+    chat.wait_until("finished")
+    tool.locator("summary").click()
+    expect(tool.locator("pre")).to_have_text(['{ "seconds": 2 }', '{ "waited": 2 }'])
 
 
 # while it is written

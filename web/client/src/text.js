@@ -45,7 +45,6 @@ export const TEXT = {
   buffered: 'Something on the way holds streams back, so the page asks every few seconds instead.',
 
   showThreads: 'Show chats',
-  hideThreads: 'Hide chats',
   older: 'Show older chats',
   working: 'Answering',
   waitingInQueue: 'In the queue',

@@ -55,7 +55,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   const files = createDraftFiles({
     upload, retrier, limit: fileLimit, kept: drafts.files(draftKey()), keep: (parts) => drafts.keepFiles(draftKey(), parts),
   });
-  /** What the first message will ask for. */
+  /** What a new thread is to be answered with: its first message says so, or else a change when it is there. */
   const wishes = signal(/** @type {Settings} */ ({ model: null, instructions: null }));
   /** A message to be brought into view; cleared when it is. */
   const wanted = signal(/** @type {string|null} */ (null));
@@ -63,6 +63,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   const editing = signal(/** @type {string|null} */ (null));
   /** @type {Map<string, AbortController>} of stops that are on their way, by answer */
   const stops = new Map();
+  let late = false; // wishes have changed since the first message named them; cleared when the server knows them
   let selecting = new AbortController(); // of the selected branch on its way to the server
   /** @type {{id: string, controller: AbortController}|null} the message that is being sent; one at a time, in order */
   let sending = null;
@@ -225,6 +226,8 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
     const accepted = await retrier.until(() => api.send(id, outgoing, signal), signal, ({ code, message }) =>
       update(changeOutgoing(state, outgoing.id, { error: { code, message } })));
     update(accept(state, accepted, Date.now(), outgoing.id));
+    if (late) void change(wishes.value, new AbortController().signal);
+    late = false;
     const answer = find(state, accepted.turn);
     // Sent before, and over by now: only a snapshot has the answer.
     if (!answer || ended(answer.turn)) link.load();
@@ -307,6 +310,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   /** @param {Partial<Settings>} settings */
   function set(settings) {
     wishes.value = { ...wishes.value, ...settings };
+    late = state.phase === 'new' && state.outbox.length > 0;
     if (state.phase === 'new') return;
     if (state.info) update({ ...state, info: { ...state.info, ...settings } });
     void change(settings, new AbortController().signal);

@@ -28,12 +28,19 @@ describe('F5 E7 requests', () => {
     await all.threads('x y');
     await all.thread('t1');
     await all.send('t1', { id: 'm', text: 'x', during: 'queue' });
+    await all.send('t1', { id: 'k', question: 'm', text: '', during: 'queue' });
+    await all.change('t1', { pinned: true });
+    await all.remove('t1');
+    await all.search('a&b');
+    await all.models();
     await all.stop('s1');
     await all.stopMessage('t1', 'm');
     await all.follow({ stream: 's1', seq: 3 }, new AbortController().signal);
     expect(seen.map(([method, href]) => `${method} ${href}`)).toEqual([
       'GET https://host/a/b/api/threads', 'GET https://host/a/b/api/threads?after=x%20y', 'GET https://host/a/b/api/threads/t1',
-      'POST https://host/a/b/api/threads/t1/messages', 'DELETE https://host/a/b/api/streams/s1',
+      'POST https://host/a/b/api/threads/t1/messages', 'POST https://host/a/b/api/threads/t1/messages/m/answers',
+      'PATCH https://host/a/b/api/threads/t1', 'DELETE https://host/a/b/api/threads/t1', 'GET https://host/a/b/api/search?q=a%26b',
+      'GET https://host/a/b/api/models', 'DELETE https://host/a/b/api/streams/s1',
       'DELETE https://host/a/b/api/threads/t1/turns/m', 'GET https://host/a/b/api/streams/s1',
     ]);
     for (const [, , credentials, redirect] of seen) expect([credentials, redirect]).toEqual(['same-origin', 'error']);

@@ -206,6 +206,120 @@ describe('T5 F6 sending', () => {
   });
 });
 
+describe('F8 what a person does with a conversation', () => {
+  /** One question and its answer. @param {FakeServer} server */
+  async function answered(server) {
+    const page = await running(server);
+    server.append(newest(server), delta('one'), OUTCOME);
+    await settle(20);
+    return page;
+  }
+
+  test('a question that is written anew begins a branch, and the old one is selected again', async () => {
+    const server = new FakeServer();
+    const { thread, state } = await answered(server);
+    const [question, old] = branch(state().messages, state().leaf);
+    thread.send('Hello', { parent: question.parent });
+    await settle(20);
+    expect(server.seen('POST', /messages$/)[1].body).toMatchObject({ parent: null, parts: [{ type: 'text', text: 'Hello' }] });
+    server.append(newest(server), ...START, delta('two'), OUTCOME);
+    await settle(20);
+    thread.select(question.id);
+    await settle(20);
+    expect(state()).toMatchObject({ leaf: old.id, choosing: null });
+    expect(server.seen('PATCH', /threads/).map(({ body }) => body)).toEqual([{ leaf: old.id }]);
+    thread.select(question.id); // it is already
+    await settle(20);
+    expect(server.seen('PATCH', /threads/)).toHaveLength(1);
+  });
+
+  test('a message follows the branch that is seen, though the server does not know of it', async () => {
+    const server = new FakeServer();
+    const { thread, state } = await answered(server);
+    const [question, old] = branch(state().messages, state().leaf);
+    thread.answerAgain(question.id);
+    await settle(20);
+    server.append(newest(server), ...START, delta('two'), OUTCOME);
+    await settle(20);
+    server.fault = ({ method }) => (method === 'PATCH' ? refusal(503, 'SHUTTING_DOWN') : undefined);
+    thread.select(old.id);
+    await settle(20);
+    thread.send('more');
+    await settle(60_000);
+    expect(server.seen('POST', /messages$/)[1].body.parent).toBe(old.id);
+    expect(server.seen('PATCH', /threads/)).toHaveLength(1); // the older wish is given up
+    expect(branch(state().messages, state().leaf).map(({ id }) => id).slice(0, 2)).toEqual([question.id, old.id]);
+  });
+
+  test('a lost response to the wish for another answer makes one answer', async () => {
+    const server = new FakeServer();
+    const { thread, state } = await answered(server);
+    let losses = 2;
+    server.loses = ({ path }) => path.endsWith('/answers') && losses-- > 0;
+    thread.answerAgain(state().messages[0].id);
+    await settle(20_000);
+    const wishes = server.seen('POST', /answers/);
+    expect([wishes.length, new Set(wishes.map(({ body }) => body.id)).size, server.streams.size]).toEqual([3, 1, 2]);
+    expect(state()).toMatchObject({ outbox: [], live: { parent: state().messages[0].id } });
+  });
+
+  test('files go with the draft, and come back when it is taken back', async () => {
+    const server = new FakeServer();
+    const { thread, upload, state, drafts } = open(server);
+    upload.mockImplementation(async (id, file) => ({ type: 'file', attachment: id, name: file.name, mediaType: 'text/plain', size: 1 }));
+    thread.files.add([new File(['x'], 'a.txt')]);
+    thread.write('look');
+    await settle(20);
+    expect(drafts.files('new')).toHaveLength(1); // survives a reload
+    server.fault = ({ method }) => (method === 'POST' ? refusal(413, 'BODY_TOO_LARGE') : undefined);
+    thread.sendDraft();
+    await settle(20);
+    const [{ attachment }] = /** @type {any} */ (state().outbox[0].files);
+    expect(server.seen('POST', /messages/)[0].body.parts).toEqual([{ type: 'text', text: 'look' }, { type: 'file', attachment }]);
+    expect([thread.draft.value, thread.files.files.value, drafts.files('new')]).toEqual(['', [], []]);
+    thread.takeBack(state().outbox[0].id);
+    expect([thread.draft.value, thread.files.files.value.map(({ part }) => part.attachment)]).toEqual(['look', [attachment]]);
+    server.fault = null;
+    thread.write('');
+    thread.sendDraft(); // files alone are a message
+    await settle(20);
+    expect(server.seen('POST', /messages/)[1].body.parts).toEqual([{ type: 'file', attachment }]);
+    expect(state().messages[0].fold.parts).toMatchObject([{ type: 'file', attachment, name: 'a.txt' }]);
+  });
+
+  test('the first message names model and instructions; later ones change the thread', async () => {
+    const server = new FakeServer();
+    const { thread, state } = open(server);
+    thread.set({ model: 'big' });
+    thread.set({ instructions: 'Be short.' });
+    thread.send('Hi');
+    await settle(20);
+    expect(server.seen('POST', /messages/)[0].body).toMatchObject({ model: 'big', instructions: 'Be short.' });
+    expect(server.seen('PATCH', /threads/)).toEqual([]);
+    thread.set({ model: null });
+    await settle(20);
+    expect(server.seen('PATCH', /threads/)[0].body).toEqual({ model: null });
+    expect(state().info).toMatchObject({ model: null });
+    server.append(newest(server), ...START, OUTCOME);
+    thread.send('more');
+    await settle(20);
+    expect(server.seen('POST', /messages/)[1].body).not.toHaveProperty('instructions');
+  });
+
+  test('what is wished for while the first message is on its way is not lost', async () => {
+    const server = new FakeServer();
+    server.fault = ({ method }) => (method === 'POST' ? refusal(503, 'SHUTTING_DOWN') : undefined);
+    const { thread } = open(server);
+    thread.send('Hi');
+    await settle(20);
+    thread.set({ model: 'big' });
+    server.fault = null;
+    await settle(10_000);
+    expect(server.seen('POST', /messages/).at(-1)?.body).not.toHaveProperty('model');
+    expect(server.seen('PATCH', /threads/).map(({ body }) => body)).toEqual([{ model: 'big', instructions: null }]);
+  });
+});
+
 describe('F1 F3 following', () => {
   test('O2 P01 P08 a clean end without an outcome is a drop, and no message appears for it', async () => {
     const server = new FakeServer();

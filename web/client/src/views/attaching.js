@@ -13,7 +13,14 @@ import { Icon, IconButton } from './icons.js';
 const OFFERED = 'image/png,image/jpeg,image/gif,image/webp,text/*,.md,.json,.csv,.log,.py,.js,.ts,.rs,.go,.c,.h,.cpp,.java,.sh,.sql,.yaml,.yml,.toml,.xml';
 
 /** @param {DataTransfer|null} data @returns {File[]} */
-export const filesIn = (data) => [...(data?.files ?? [])];
+const filesIn = (data) => [...(data?.files ?? [])];
+
+/**
+ * What a paste brings; a text that comes with a picture of itself, as from a table, is a text.
+ * @param {ClipboardEvent} event
+ * @returns {File[]}
+ */
+export const filesPasted = ({ clipboardData }) => (clipboardData?.types.includes('text/plain') ? [] : filesIn(clipboardData));
 
 /** @param {App} app @returns {number|undefined} bytes */
 export const limitOf = (app) => app.models.value?.limits.attachment;

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
 import { plainText } from '../thread_state.js';
-import { AttachButton, filesIn } from './attaching.js';
+import { AttachButton, filesPasted } from './attaching.js';
 import { Icon } from './icons.js';
 import { lazy } from './lazy.js';
 import { SettingsButton } from './settings_button.js';
@@ -49,7 +49,7 @@ export function Composer({ app }) {
   };
   /** @param {ClipboardEvent} event */
   const onPaste = (event) => {
-    const pasted = filesIn(event.clipboardData);
+    const pasted = filesPasted(event);
     if (!pasted.length) return;
     event.preventDefault();
     thread.files.add(pasted);

@@ -1,7 +1,7 @@
 // The page. DOM.
 
 import { h } from 'preact';
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
 import { Announcer } from './announcer.js';
@@ -10,6 +10,7 @@ import { AwayLine } from './away.js';
 import { Composer } from './composer.js';
 import { ConnectionLine } from './connection.js';
 import { Conversation } from './conversation.js';
+import { useDrawer } from './drawer.js';
 import { Icon, IconButton } from './icons.js';
 import { useKeyboard } from './keyboard.js';
 import { lazy } from './lazy.js';
@@ -22,24 +23,23 @@ const Dialogs = lazy((extras) => extras.Dialogs);
 
 /** @param {{app: App}} props */
 export function Page({ app }) {
-  const [drawer, setDrawer] = useState(false); // of narrow windows; wide ones always show the list
-  const close = useCallback(() => setDrawer(false), []);
-  useKeyboard(app, setDrawer);
+  const { open, show, close, side, button } = useDrawer();
+  useKeyboard(app, show);
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === 'Escape') close();
   };
-  return h('div', { class: `page ${drawer ? 'with-drawer' : ''}`, onKeyDown },
-    h('aside', { class: 'side', id: 'side' },
+  return h('div', { class: `page ${open ? 'with-drawer' : ''}`, onKeyDown },
+    h('aside', { class: 'side', id: 'side', ref: side },
       h('div', { class: 'brand' }, h('p', null, TEXT.product),
         app.notices.permission.value === 'default'
           ? h(IconButton, { icon: 'bell', label: TEXT.notify, testid: 'notify', onClick: app.notices.ask }) : null,
         h(IconButton, { icon: 'keyboard', label: TEXT.shortcuts, testid: 'shortcuts', onClick: () => { app.dialog.value = { name: 'shortcuts' }; } })),
       h(ThreadList, { app, close })),
     h('div', { class: 'shade', onClick: close }),
-    h('main', null,
+    h('main', { inert: open },
       h('header', null,
-        h('button', { type: 'button', class: 'quiet menu', 'aria-label': drawer ? TEXT.hideThreads : TEXT.showThreads, 'aria-expanded': drawer,
-          'aria-controls': 'side', 'data-testid': 'menu', onClick: () => setDrawer(!drawer) }, h(Icon, { name: 'menu' })),
+        h('button', { ref: button, type: 'button', class: 'quiet menu', 'aria-label': TEXT.showThreads, 'aria-expanded': open,
+          'aria-controls': 'side', 'data-testid': 'menu', onClick: () => show(true) }, h(Icon, { name: 'menu' })),
         h(Title, { app })),
       h(Current, { app }),
       h('div', { class: 'foot' }, h(AwayLine, { app }), h(ConnectionLine, { app }), h(Composer, { app }))),

@@ -139,6 +139,7 @@ def test_close_without_terminal_reconnects(
     model.finish(*words(10, 100))
     assert_whole(chat, server, "".join(words(110)))
     assert chat.states() == ["running", "finished"]
+    expect(chat.get("connection")).to_have_attribute("data-state", "quiet")
     assert chat.connections()[-2:] == ["reconnecting", "quiet"]
     assert proxy.done == ["end"]
 

@@ -371,12 +371,12 @@ def test_a_message_is_copied_as_it_was_written(
 
 
 def at_end(page: Page) -> bool:
-    return bool(
-        page.evaluate(
-            "() => { const s = document.querySelector('[data-testid=scroller]');"
-            " return s.scrollHeight - s.scrollTop - s.clientHeight < 8; }"
-        )
+    """Whether the view comes to the end of the text; a frame may lie between the two."""
+    page.wait_for_function(
+        "() => { const s = document.querySelector('[data-testid=scroller]');"
+        " return s.scrollHeight - s.scrollTop - s.clientHeight < 8; }"
     )
+    return True
 
 
 def test_the_view_follows_the_text_unless_the_person_scrolled_up(

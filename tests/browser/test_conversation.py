@@ -214,6 +214,7 @@ def test_search_finds_messages_and_leads_to_them(chat: Chat, prompts: Prompts) -
     say(chat, prompts.says("a needle first", "filler\n\n" * 80))
     say(chat, prompts.says("more hay", "filler\n\n" * 80))
     chat.get("new-thread").click()
+    expect(chat.get("welcome")).to_be_visible()
     chat.page.keyboard.press("Control+k")
     expect(chat.get("search")).to_be_focused()
     chat.page.keyboard.type("NEEDLE first")

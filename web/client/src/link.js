@@ -17,6 +17,9 @@ const POLL_WAIT_MS = LIVENESS_MS * 0.6;
 /** So long reading goes on at a stretch; the page has other things to do. */
 const READING_MS = 12;
 
+/** So much is read between two looks at the clock; what waited for long comes in one piece. */
+const PIECE_CHARS = 16_384;
+
 /**
  * What happened, without the time and the dice.
  * @typedef {LinkEvent extends infer E ? E extends LinkEvent ? Omit<E, 'now'|'random'> : never : never} Happening
@@ -150,13 +153,16 @@ export function createLink(api, hooks) {
         throw new ApiError(0, 'NETWORK', String(error));
       });
       if (done || signal.aborted) return;
-      const begun = performance.now();
       tell({ type: 'bytes', generation });
-      parser.feed(decoder.decode(value, { stream: true }));
-      busy += performance.now() - begun;
-      if (busy < READING_MS) continue;
-      busy = 0;
-      await nextTask(); // what is there already is read without a pause otherwise
+      const text = decoder.decode(value, { stream: true });
+      for (let at = 0; at < text.length && !signal.aborted; at += PIECE_CHARS) {
+        const begun = performance.now();
+        parser.feed(text.slice(at, at + PIECE_CHARS));
+        busy += performance.now() - begun;
+        if (busy < READING_MS) continue;
+        busy = 0;
+        await nextTask(); // what is there already is read without a pause otherwise
+      }
     }
   }
 

@@ -52,7 +52,7 @@ function Settings({ app, close }) {
     if (text !== (instructions ?? '')) thread.set({ instructions: text.trim() ? text : null });
   };
   /** @param {string|null} value @param {string} label @param {string} [note] */
-  const choice = (value, label, note) => h('label', { key: value ?? '' },
+  const choice = (value, label, note) => h('label', { key: value ?? '', class: model === value ? 'chosen' : undefined },
     h('input', { type: 'radio', name: 'model', checked: model === value, 'data-testid': 'model-choice', value: value ?? '', onChange: () => thread.set({ model: value }) }),
     h('span', null, label), note ? h('span', { class: 'note' }, note) : null);
   return h(Dialog, { name: 'settings', title: TEXT.settings, close: () => { save(); close(); } },

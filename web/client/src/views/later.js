@@ -1,7 +1,7 @@
 // Work that can wait, in slices so short that nobody feels them. DOM.
 
 /** Of a slice; with what the browser does after it a frame is not missed by much. */
-const SLICE_MS = 8;
+const SLICE_MS = 5;
 
 /** @type {Set<() => void>} in the order they were asked for */
 const jobs = new Set();

@@ -24,8 +24,8 @@ import { Table } from './table.js';
 /** So much text is read at once: what is behind by more catches up in the next frames. */
 const STEP_CHARS = 2_048;
 
-/** For reading Markdown in one frame, all texts of the page together; drawing it takes three times as long. */
-const FRAME_MS = 4;
+/** For reading Markdown in one frame, all texts of the page together; drawing it takes several times as long. */
+const FRAME_MS = 3;
 
 /** A short text is there at once when it is shown first. */
 const SHORT_CHARS = 2_048;

@@ -48,9 +48,9 @@ export function useScrolling(thread, state) {
 
   const last = state.outbox.at(-1)?.id;
   useLayoutEffect(toEnd, [thread, last]); // another thread, or a message of one's own
-  useLayoutEffect(follow, [state]);
   useEffect(() => {
-    // The keyboard of a phone, a line about the connection, a growing message box; a picture, a formula.
+    // Text that grew, the keyboard of a phone, a line about the connection, a growing message box, a picture, a
+    // formula. It comes after the browser's own layout, so that following costs none.
     const observer = new ResizeObserver(follow);
     for (const { current } of [box, content]) if (current) observer.observe(current);
     return () => observer.disconnect();

@@ -2,10 +2,8 @@
 // DOM.
 
 import { Fragment, h } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { oncePerFrame } from '../frames.js';
-import { GROUP, NO_BLOCKS, foreseenTail, growBlocks } from '../markdown/blocks.js';
+import { GROUP, foreseenTail } from '../markdown/blocks.js';
 import { decodeReferences, directionOf, hostOf, safeAddress } from '../markdown/inline.js';
 import { isComplete } from '../markdown/long.js';
 import { TEXT } from '../text.js';
@@ -13,6 +11,7 @@ import { Code } from './code.js';
 import { Formula } from './formula.js';
 import { Icon } from './icons.js';
 import { memo } from './memo.js';
+import { useBlocks } from './reading.js';
 import { Table } from './table.js';
 
 /** @import {Token, Tokens} from 'marked' */
@@ -21,43 +20,12 @@ import { Table } from './table.js';
 /** @import {MathToken} from '../markdown/math.js' */
 /** @import {LongToken} from '../markdown/long.js' */
 
-/** So much text is read at once: what is behind by more catches up in the next frames. */
-const STEP_CHARS = 2_048;
-
-/** For reading Markdown in one frame, all texts of the page together; drawing it takes several times as long. */
-const FRAME_MS = 3;
-
-/** A short text is there at once when it is shown first. */
-const SHORT_CHARS = 2_048;
-
-/** A step that took longer than its frame costs so many of the next ones at most: often others are to blame. */
-const LONGEST_REST_FRAMES = 4;
-
-let spent = 0; // ms of this frame and, where a step took longer, of the next ones
-let frame = -1; // the time of the frame that `spent` is of
-
-/** Everything that is drawn in one frame shares its time. */
-function beginFrame() {
-  const now = performance.now();
-  const time = document.hidden ? now : Number(document.timeline?.currentTime ?? now);
-  if (time === frame) return;
-  frame = time;
-  spent = Math.max(0, spent - FRAME_MS);
-}
-
 /** A text in Markdown that may grow. @param {{text: string, done: boolean}} props done: it grows no more */
 export function Markdown({ text, done }) {
-  const blocks = useRef(NO_BLOCKS);
-  const [, draw] = useState(0);
-  const drawSoon = useMemo(() => oncePerFrame(() => draw((count) => count + 1)), []);
-  blocks.current = read(blocks.current, text);
-  const behind = blocks.current.length < text.length;
-  useEffect(() => {
-    if (behind) drawSoon();
-  });
-  const finished = blocks.current.groups.reduce((sum, group) => sum + group.length, 0);
-  const tail = done ? blocks.current.tail : foreseenTail(blocks.current, text);
-  const groups = grouped(blocks.current.groups, tail);
+  const read = useBlocks(text);
+  const behind = read.length < text.length;
+  const finished = read.groups.reduce((sum, group) => sum + group.length, 0);
+  const groups = grouped(read.groups, done ? read.tail : foreseenTail(read, text));
   // Each block finds its own direction: with one for all, every block that is added has the whole looked through again.
   return h('div', { class: 'markdown', 'aria-busy': behind || undefined },
     groups.map((tokens, index) => h(Group, {
@@ -65,20 +33,6 @@ export function Markdown({ text, done }) {
       // Blocks before this one are complete, whatever comes.
       open: done ? GROUP : Math.min(GROUP, Math.max(0, finished - index * GROUP)),
     })));
-}
-
-/** Reads on, as long as this frame has time. @param {Blocks} blocks @param {string} text */
-function read(blocks, text) {
-  let next = text.length < blocks.length ? NO_BLOCKS : blocks;
-  beginFrame();
-  const begun = performance.now();
-  const short = next.length === 0 && text.length <= SHORT_CHARS;
-  while (next.length < text.length && (short || spent + performance.now() - begun < FRAME_MS)) {
-    const end = next.length + STEP_CHARS;
-    next = growBlocks(next, end < text.length ? text.slice(0, end) : text);
-  }
-  spent = Math.min(spent + performance.now() - begun, LONGEST_REST_FRAMES * FRAME_MS);
-  return next;
 }
 
 /** A block stays in its group, and keeps its elements, when it is finished. @param {Blocks['groups']} groups @param {readonly Token[]} tail */

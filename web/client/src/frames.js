@@ -9,8 +9,13 @@ const HIDDEN_FRAME_MS = 500;
  */
 export function oncePerFrame(update) {
   let asked = false; // set by asking, cleared by the update
+  let frame = 0;
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  let timer;
   const run = () => {
-    if (!asked) return;
+    // The other one of the two is not to come as well, and take itself for what is asked for next.
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
     asked = false;
     update();
   };
@@ -18,8 +23,8 @@ export function oncePerFrame(update) {
     if (asked) return;
     asked = true;
     // Both where the page is visible: it may be hidden before the frame comes.
-    if (!document.hidden) requestAnimationFrame(run);
-    setTimeout(run, HIDDEN_FRAME_MS);
+    if (!document.hidden) frame = requestAnimationFrame(run);
+    timer = setTimeout(run, HIDDEN_FRAME_MS);
   };
 }
 

@@ -103,6 +103,15 @@ test('one update a frame, however often it is asked for; hidden pages are update
   hidden.mockRestore();
 });
 
+test('what asks for the next frame in each frame gets one of each', async () => {
+  vi.useFakeTimers();
+  const update = vi.fn(() => ask());
+  const ask = oncePerFrame(update);
+  ask();
+  await vi.advanceTimersByTimeAsync(3_000); // longer than the timer of hidden pages
+  expect(update.mock.calls.length).toBeLessThan(3_000 / 16 + 2);
+});
+
 test('ids are UUIDs of version 7 and sort by time', () => {
   expect(uuidv7()).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   expect(uuidv7(0x0123456789ab)).toMatch(/^01234567-89ab-7/);

@@ -1,11 +1,15 @@
 // Work that can wait, in slices so short that nobody feels them. DOM.
 
-/** Of a slice; with what the browser does after it a frame is not missed by much. */
-const SLICE_MS = 5;
+import { oncePerFrame } from '../frames.js';
+
+/** Of a slice; there is one for each frame, since what it draws costs that frame as much again. */
+const SLICE_MS = 4;
 
 /** @type {Set<() => void>} in the order they were asked for */
 const jobs = new Set();
-let running = false; // set while a slice is asked for, cleared by the last one
+
+// After the frame, not in it.
+const nextSlice = oncePerFrame(() => setTimeout(slice));
 
 /**
  * @param {() => void} job may take as long as a slice at most
@@ -13,10 +17,7 @@ let running = false; // set while a slice is asked for, cleared by the last one
  */
 export function later(job) {
   jobs.add(job);
-  if (!running) {
-    running = true;
-    setTimeout(slice);
-  }
+  nextSlice();
   return () => void jobs.delete(job);
 }
 
@@ -31,6 +32,5 @@ function slice() {
     }
     if (performance.now() >= end) break;
   }
-  running = jobs.size > 0;
-  if (running) setTimeout(slice);
+  if (jobs.size > 0) nextSlice();
 }

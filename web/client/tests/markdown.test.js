@@ -32,7 +32,7 @@ test('M4 a text that grows in any steps has the blocks of the whole text', () =>
 }, 60_000);
 
 test('M4 finished blocks keep their identity and only the tail is parsed', () => {
-  const paragraphs = Array.from({ length: 200 }, (_, i) => `Paragraph ${i} with *words*.\n\n`).join('');
+  const paragraphs = Array.from({ length: 400 }, (_, i) => `Paragraph ${i} with *words*.\n\n`).join('');
   const before = growBlocks(NO_BLOCKS, paragraphs);
   const after = growBlocks(before, `${paragraphs}more`);
   expect(before.groups.length).toBeGreaterThan(3);

@@ -15,7 +15,7 @@ import { share } from './share.js';
 /** @import {Long} from './long.js' */
 
 /** Finished blocks are kept in groups of this size, so that a view compares groups, not thousands of blocks. */
-export const GROUP = 32;
+export const GROUP = 64;
 
 /** With two, one random text in some thousands was cut wrongly; with three, none in 80 000. */
 const OPEN_BLOCKS = 3;

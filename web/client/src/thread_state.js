@@ -80,6 +80,16 @@ export function find({ live, messages }, id) {
 }
 
 /**
+ * The answer that ended last since an earlier state. It may have begun since then, too: all of it can fit into a frame.
+ * @param {ThreadState} before @param {ThreadState} after @returns {Message|undefined}
+ */
+export function endedSince(before, after) {
+  if (before.messages === after.messages) return undefined;
+  const over = new Set(before.messages.filter(({ turn }) => ended(turn)).map(({ id }) => id));
+  return after.messages.findLast(({ id, turn }) => ended(turn) && !over.has(id));
+}
+
+/**
  * What there is to follow: the running turn, else the first in the queue.
  * @param {ThreadState} state
  * @returns {Message|null}

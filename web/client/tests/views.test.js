@@ -1,8 +1,11 @@
+import { signal } from '@preact/signals';
 import { h, render } from 'preact';
 import { afterEach, expect, test, vi } from 'vitest';
 
 import { foldFrom } from '../src/fold.js';
 import { TEXT } from '../src/text.js';
+import { emptyThread } from '../src/thread_state.js';
+import { Announcer } from '../src/views/announcer.js';
 import { Answer } from '../src/views/message.js';
 import { Markdown } from '../src/views/markdown.js';
 import { Parts } from '../src/views/parts.js';
@@ -121,4 +124,35 @@ test('O1 O3 the newest failure offers to try again, an older one is a note', () 
   expect(get('outcome')?.textContent).toBe(TEXT.outcomes.CANCELLED);
   answer({ state: 'finished' }, { outcome: { ...outcome, outcome: 'finished', code: 'FINISHED', text: '' } });
   expect(get('outcome')).toBe(null);
+});
+
+test('the end of an answer is announced once, also when it began in the same frame', async () => {
+  const failure = { outcome: 'failed', code: 'MODEL_EOF', text: 'Cut short', retryable: true };
+  const ready = { ...emptyThread('t', 'loading'), phase: 'ready' };
+  const message = (/** @type {string} */ id, /** @type {any} */ state, /** @type {any} */ fold = {}) => ({
+    id, role: 'assistant', turn: { state, stream: id, model: 'm' }, fold: { ...foldFrom([]), ...fold },
+  });
+  const view = signal(/** @type {any} */ (emptyThread('t', 'loading')));
+  /** What is in the live region after a change. @param {any} state */
+  const after = async (state) => {
+    view.value = state;
+    draw(h(/** @type {any} */ (Announcer), { app: { current: { value: { id: state.id, view } } } }));
+    await new Promise((done) => { setTimeout(done, 50); });
+    return get('announcer')?.firstElementChild;
+  };
+  const old = message('old', 'failed', { outcome: failure });
+  await after(view.value);
+  expect(await after({ ...ready, messages: [old] })).toBe(null); // it had ended before anyone looked
+  const live = message('a', 'running');
+  expect(await after({ ...ready, messages: [old, live], live })).toBe(null);
+  const retrying = message('a', 'running', { status: { state: 'retrying' } });
+  expect((await after({ ...ready, messages: [old, live], live: retrying }))?.textContent).toBe(TEXT.announceRetrying);
+  const messages = [old, message('a', 'failed', { outcome: failure })];
+  const said = await after({ ...ready, messages });
+  expect(said?.textContent).toBe(TEXT.announceEnded('Cut short'));
+  expect(await after({ ...ready, messages, info: {} })).toBe(said);
+  const next = await after({ ...ready, messages: [...messages, message('b', 'failed', { outcome: failure })] });
+  expect(next?.textContent).toBe(TEXT.announceEnded('Cut short'));
+  expect(next).not.toBe(said); // the same words of another answer are news
+  expect(await after({ ...ready, id: 'other', messages })).toBe(null);
 });

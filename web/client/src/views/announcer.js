@@ -4,36 +4,46 @@ import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
-import { find } from '../thread_state.js';
+import { endedSince } from '../thread_state.js';
 import { sentenceOf } from './outcome.js';
 
 /** @import {App} from '../app.js' */
 /** @import {ThreadState} from '../thread_state.js' */
 
+/** What is said, and of which answer: the same words of another one are news. @typedef {{answer: string, text: string}} Said */
+
+/** @type {Said} */
+const NOTHING = { answer: '', text: '' };
+
 /** @param {{app: App}} props */
 export function Announcer({ app }) {
   const thread = app.current.value;
   const state = thread.view.value;
-  const [said, setSaid] = useState('');
-  /** The turn that was going on, and its status, when this was drawn last. */
-  const before = useRef(/** @type {{thread: string, turn: string|null, status: string|null}} */ ({ thread: '', turn: null, status: null }));
+  const [said, setSaid] = useState(NOTHING);
+  /** What was drawn last. */
+  const before = useRef(/** @type {ThreadState|null} */ (null));
 
   useEffect(() => {
-    const was = before.current;
-    const status = state.live?.fold.status?.state ?? null;
-    before.current = { thread: thread.id, turn: state.live?.id ?? null, status };
-    if (was.thread !== thread.id) setSaid('');
-    else if (was.turn && was.turn !== state.live?.id) setSaid(ending(state, was.turn));
-    else if (status !== was.status && status === 'retrying') setSaid(TEXT.announceRetrying);
-    else if (status !== was.status && status === 'recovering') setSaid(TEXT.announceRecovering);
-    else if (state.live && !was.turn) setSaid(''); // so that the next end is news, though it reads the same
-  }, [thread, state]);
-  return h('p', { class: 'hidden', role: 'status', 'aria-live': 'polite', 'data-testid': 'announcer' }, said);
+    const was = before.current?.id === state.id ? before.current : null;
+    before.current = state;
+    setSaid((last) => (was ? news(was, state) : NOTHING) ?? last);
+  }, [state]);
+  return h('p', { class: 'hidden', role: 'status', 'aria-live': 'polite', 'data-testid': 'announcer' },
+    said.text ? h('span', { key: said.answer + said.text }, said.text) : null);
 }
 
-/** @param {ThreadState} state @param {string} turn */
-function ending(state, turn) {
-  const outcome = find(state, turn)?.fold.outcome;
-  if (!outcome) return '';
-  return outcome.code === 'FINISHED' ? TEXT.announceFinished : TEXT.announceEnded(sentenceOf(outcome));
+/** What there is to say; null: nothing new. @param {ThreadState} was @param {ThreadState} state @returns {Said|null} */
+function news(was, state) {
+  const over = was.phase === 'loading' ? undefined : endedSince(was, state);
+  if (over?.fold.outcome) {
+    const { outcome } = over.fold;
+    return { answer: over.id, text: outcome.code === 'FINISHED' ? TEXT.announceFinished : TEXT.announceEnded(sentenceOf(outcome)) };
+  }
+  const answer = state.live?.id ?? '';
+  const status = state.live?.fold.status?.state;
+  if (status !== was.live?.fold.status?.state) {
+    if (status === 'retrying') return { answer, text: TEXT.announceRetrying };
+    if (status === 'recovering') return { answer, text: TEXT.announceRecovering };
+  }
+  return state.live && !was.live ? NOTHING : null;
 }

@@ -83,6 +83,8 @@ export const TEXT = {
   you: 'You',
   assistant: 'Assistant',
   thinking: 'Thinking…',
+  /** @param {number} seconds */
+  silent: (seconds) => `No word from the model for ${TEXT.seconds(seconds)}. It may be thinking; you can go on waiting or stop it.`,
   queued: 'Waits for the answer before it',
   removeQueued: 'Remove',
   copy: 'Copy',

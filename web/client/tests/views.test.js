@@ -12,7 +12,10 @@ import { Parts } from '../src/views/parts.js';
 
 const root = document.createElement('div');
 
-afterEach(() => render(null, root));
+afterEach(() => {
+  render(null, root);
+  vi.useRealTimers();
+});
 
 /** @param {any} vnode */
 function draw(vnode) {
@@ -99,17 +102,34 @@ test('tool and reasoning cards say their state', async () => {
 });
 
 /** @param {any} turn @param {any} fold @param {any} [props] */
-function answer(turn, fold, props) {
+function answer(turn, fold, props, connection = 'quiet') {
   const message = { id: 'a', parent: 'q', role: 'assistant', createdAt: 1, accepted: 0, provisional: false, cursor: null,
     fold: { ...foldFrom([]), ...fold }, turn: { stream: 's', model: 'm', ...turn } };
-  return draw(h(/** @type {any} */ (Answer), { message, thread: {}, beside: [message], stopping: false, last: true, ...props }));
+  return draw(h(/** @type {any} */ (Answer), { message, thread: { connection: { value: { shown: connection } } }, beside: [message], stopping: false, last: true, ...props }));
 }
 
 test('O5 a retry is told with its countdown', () => {
   vi.useFakeTimers({ now: 1_000_000 });
   answer({ state: 'running' }, { status: { state: 'retrying', text: 'The model stopped responding', attempt: 2, limit: 6, until: 1_004_000 } });
   expect(get('status')?.textContent).toBe('Retrying in 4 s, attempt 2 of 6: The model stopped responding');
-  vi.useRealTimers();
+});
+
+test('a model that is silent for long is told of, until it speaks', async () => {
+  vi.useFakeTimers({ now: 1_000_000 });
+  const parts = [{ type: 'text', id: 'p', text: 'One', state: 'streaming' }];
+  /** What is said so many seconds after an event. @param {number} seconds @param {string} [connection] */
+  const after = async (seconds, connection) => {
+    answer({ state: 'running' }, { parts }, {}, connection);
+    await vi.advanceTimersByTimeAsync(seconds * 1_000 + 100);
+    return get('status')?.textContent;
+  };
+  expect(await after(20)).toBe(undefined);
+  expect(await after(20)).toBe(undefined);
+  expect([TEXT.silent(39), TEXT.silent(40)]).toContain(await after(40));
+  expect(await after(0)).toBe(undefined);
+  expect([TEXT.silent(39), TEXT.silent(40)]).toContain(await after(40));
+  expect(await after(100, 'reconnecting')).toBe(undefined); // nobody knows what the model said
+  expect(await after(20)).toBe(undefined);
 });
 
 test('O1 O3 the newest failure offers to try again, an older one is a note', () => {

@@ -33,11 +33,12 @@ const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Sc
  * The direction of a block of blocks, by its first letter; `dir="auto"` does not look into what has a
  * direction of its own.
  * @param {string} text
- * @returns {'ltr'|'rtl'}
+ * @returns {'ltr'|'rtl'|undefined} undefined: nothing in it has one, so it is that of what is around
  */
 export function directionOf(text) {
   const letter = /\p{L}/u.exec(text);
-  return letter && RIGHT_TO_LEFT.test(letter[0]) ? 'rtl' : 'ltr';
+  if (!letter) return undefined;
+  return RIGHT_TO_LEFT.test(letter[0]) ? 'rtl' : 'ltr';
 }
 
 const SAFE_SCHEMES = new Set(['http:', 'https:', 'mailto:']);

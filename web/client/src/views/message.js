@@ -13,11 +13,13 @@ import { lazy } from './lazy.js';
 import { memo } from './memo.js';
 import { OutcomeLine } from './outcome.js';
 import { Parts } from './parts.js';
+import { useSilence } from './silence.js';
 import { Versions } from './versions.js';
 
+/** @import {Fold} from '../fold.js' */
 /** @import {Thread} from '../thread.js' */
 /** @import {Message} from '../thread_state.js' */
-/** @import {Status, Usage} from '../types.js' */
+/** @import {Usage} from '../types.js' */
 
 /** @typedef {{message: Message, thread: Thread, beside: readonly Message[]}} MessageProps beside: all versions of it */
 
@@ -55,7 +57,7 @@ export const Answer = memo(
       h('h2', { class: 'hidden' }, TEXT.assistant),
       source ? h('pre', { class: 'source', tabIndex: 0, 'data-testid': 'source' }, text) : h(Parts, { parts: fold.parts, live: !over }),
       state === 'queued' ? h(Queued, { thread, id, stopping }) : null,
-      state === 'running' ? h(Progress, { status: fold.status, empty }) : null,
+      state === 'running' ? h(Progress, { fold, thread, empty }) : null,
       fold.outcome ? h(OutcomeLine, { outcome: fold.outcome, last, begun: !empty, again, goOn: () => thread.send(TEXT.goOnMessage) }) : null,
       over ? h('footer', { class: last || beside.length > 1 ? 'kept' : undefined },
         h(Versions, { id, beside, thread }),
@@ -86,12 +88,14 @@ function Queued({ thread, id, stopping }) {
       stopping ? TEXT.stopping : TEXT.removeQueued));
 }
 
-/** What goes on is announced once, elsewhere: a countdown read aloud would drown everything. @param {{status: Status|null, empty: boolean}} props */
-function Progress({ status, empty }) {
+/** What goes on is announced once, elsewhere: a countdown read aloud would drown everything. @param {{fold: Fold, thread: Thread, empty: boolean}} props */
+function Progress({ fold, thread, empty }) {
+  const { status } = fold;
   const now = useClock(Boolean(status?.until));
-  if (!status && !empty) return null;
-  return h('p', { class: 'status', 'data-testid': 'status', 'data-state': status?.state ?? 'thinking' }, h(Dots, null),
-    status ? TEXT.status(status, now) : TEXT.thinking);
+  const silent = useSilence(fold, thread.connection.value);
+  if (!status && !empty && !silent) return null;
+  return h('p', { class: 'status', 'data-testid': 'status', 'data-state': status?.state ?? (silent ? 'silent' : 'thinking') }, h(Dots, null),
+    status ? TEXT.status(status, now) : silent ? TEXT.silent(silent) : TEXT.thinking);
 }
 
 /** Something is under way. */

@@ -14,7 +14,7 @@ import { memo } from './memo.js';
 const Row = memo(
   /** @param {{tag: 'th'|'td', cells: Tokens.TableCell[], inlines: Inlines}} props */
   ({ tag, cells, inlines }) =>
-    h('tr', null, cells.map((cell) => h(tag, { class: cell.align ? `align-${cell.align}` : undefined, dir: 'auto' }, inlines(cell.tokens)))));
+    h('tr', null, cells.map((cell) => h(tag, { class: cell.align ? `align-${cell.align}` : undefined, dir: directionOf(cell.text) }, inlines(cell.tokens)))));
 
 /** @param {{parts: readonly Tokens.Table[], inlines: Inlines}} props one part for most */
 export function Table({ parts, inlines }) {

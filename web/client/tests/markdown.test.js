@@ -166,12 +166,13 @@ describe('M4 the end of a text is shown as what it is going to be', () => {
     ['some **bo', 'some **bo**'], ['some **bold*', 'some **bold**'], ['some **', 'some '], ['**a** and **b', '**a** and **b**'], ['~~x', '~~x~~'],
     ['use `cod', 'use `cod`'], ['use ``a`b', 'use ``a`b'], ['use `', 'use '], ['`a` and `b**', '`a` and `b**`'],
     ['a [link](https://exa', 'a link'], ['![alt](http://x', 'alt'], ['a [link](http://x.y) b', 'a [link](http://x.y) b'],
-    ['| a | b |\n|', '| a | b |\n|---|---|'], ['| a | b |\n|---|-', '| a | b |\n|---|---|'], ['Text\n\n| a |\n', 'Text\n\n| a |\n|---|'],
+    ['| a', '| a\n|---|'], ['Text:\n| a | **b', 'Text:\n| a | **b**\n|---|---|'], ['| a | b |\n|', '| a | b |\n|---|---|'], ['| a | b |\n|---|-', '| a | b |\n|---|---|'], ['Text\n\n| a |\n', 'Text\n\n| a |\n|---|'],
     ['- [', '- '], ['- [x', '- '], ['- one\n- [ ]', '- one\n- '],
-    ['- **a', '- **a**'], ['**a\n\nb', '**a\n\nb'],
+    ['- **a', '- **a**'], ['**a\n\nb', '**a\n\nb'], ['a *b', 'a *b*'], ['***b', '***b***'], ['* a *b', '* a *b*'], ['x<br', 'x'],
+    ['Text\n-', 'Text\n'], ['- a\n  - ', '- a\n'], ['## ', ''], ['1', ''], ['```js', ''], ['```js\nx\n``', '```js\nx\n'], ['```\nx\n```\n**a', '```\nx\n```\n**a**'],
   ])('%j', (text, expected) => expect(foresee(text)).toBe(expected));
 
-  test.each(['', 'x**2 and', '2 ** 3', '\\**a', '\\`a', 'a[0', 'a [link', '```js\nlet `x', '    indented `x', '| a | b |', '| a | b |\n|---|---|\n| x', '`**`', 'a * b'])(
+  test.each(['', 'x**2 and', '2 ** 3', '2 * 3', '\\*\\*a', '\\`a', 'a[0', 'a [link', '```js\nlet `x', '```js\n- ', '    indented `x', '|x| < 1', 'a\n', '| a | b |\n|---|---|\n| x', '`**`', 'a * b'])(
     'not %j', (text) => expect(foresee(text)).toBe(text));
 });
 

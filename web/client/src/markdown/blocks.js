@@ -7,7 +7,7 @@
 
 import { foresee } from './foresee.js';
 import { definitions, lex } from './lexer.js';
-import { LONG, continued, joined, split } from './long.js';
+import { LONG, contextOf, continued, joined, split } from './long.js';
 import { share } from './share.js';
 
 /** @import {Token} from 'marked' */
@@ -62,10 +62,12 @@ export function allBlocks({ groups, tail }) {
  * @returns {readonly Token[]}
  */
 export function foreseenTail({ length, head, long, tail, links }, text) {
-  if (long) return tail;
   const rest = normalised(text.slice(0, length)).slice(head.length);
-  const source = foresee(rest);
-  return source === rest ? tail : share(tail, visible(lex(source, links)), source);
+  const context = long ? contextOf(long) : '';
+  const seen = foresee(context + rest);
+  if (seen === context + rest) return tail;
+  const source = seen.slice(context.length);
+  return share(tail, visible(long ? joined(long, continued(long, source, links)) : lex(source, links)), source);
 }
 
 /** As the lexer does it; a CR at the end may be half a line end. @param {string} text */

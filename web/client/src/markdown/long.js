@@ -48,6 +48,11 @@ export function continued({ kind, head, parts }, rest, links) {
   return [{ ...table, raw: table.raw.slice(head.length) }, ...others];
 }
 
+/** The lines that tell what its next ones are. @param {Long} long */
+export function contextOf({ kind, head }) {
+  return kind === 'code' ? `${head}\n` : head;
+}
+
 /** Numbers go on, though each item may say "1.". @param {readonly Token[]} parts @param {Token[]} tokens @returns {Token[]} */
 function continuedList(parts, tokens) {
   const [first, ...others] = tokens;

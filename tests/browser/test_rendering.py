@@ -182,6 +182,81 @@ def test_marks_are_not_seen_before_what_they_mean(chat: Chat, prompts: Prompts) 
     expect(chat.answer.locator("strong")).to_have_count(3)
 
 
+EVERY_BLOCK = """\
+An introduction, with **bold** words:
+- one
+- two
+  - in two
+  - again
+
+## A title
+
+Words under it, and `code`.
+### Another one
+1. first
+2. second
+
+```python
+x = 1
+
+y = 2
+```
+
+After the listing. | Not | a table.
+
+| a | b |
+|---|--:|
+| 1 | -2 |
+| 3 | 4 |
+
+- after the table
+
+> quoted
+> - in it
+
+***
+
+```
+no language
+```
+The end.
+"""
+
+# In each frame: where each block of the last answer is, how high it is, and what it is.
+WATCH_BLOCKS = """() => {
+  window.frames_ = [];
+  const look = () => {
+    const answer = [...document.querySelectorAll('[data-role=assistant] .markdown')].at(-1);
+    const top = answer?.getBoundingClientRect().top;
+    const seen = [...answer?.querySelectorAll('.blocks > *') ?? []].map((block) => {
+      const box = block.getBoundingClientRect();
+      return [block.tagName, Math.round(box.top - top), Math.round(box.height)];
+    });
+    if (JSON.stringify(seen) !== JSON.stringify(window.frames_.at(-1))) window.frames_.push(seen);
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+def test_what_is_finished_stays_where_it_is(chat: Chat, prompts: Prompts) -> None:
+    chat.page.evaluate(WATCH_BLOCKS)
+    chat.send(prompts.says("every block", EVERY_BLOCK, size=1, rate=80))
+    chat.wait_until("finished")
+    frames = chat.page.evaluate("window.frames_")
+    final = frames[-1]
+    assert len(frames) > len(final) > 10
+    moved = [
+        (frame[index], final[index])
+        for frame in frames
+        for index in range(len(frame))
+        # The last one may grow; it is of its kind, and in its place, from its first letter on.
+        if frame[index][:2] != final[index][:2]
+        or (index < len(frame) - 1 and frame[index] != final[index])
+    ]
+    assert moved == []
+
+
 # a megabyte
 
 

@@ -172,7 +172,7 @@ describe('M4 the end of a text is shown as what it is going to be', () => {
     ['Text\n-', 'Text\n'], ['- a\n  - ', '- a\n'], ['## ', ''], ['1', ''], ['```js', ''], ['```js\nx\n``', '```js\nx\n'], ['```\nx\n```\n**a', '```\nx\n```\n**a**'],
   ])('%j', (text, expected) => expect(foresee(text)).toBe(expected));
 
-  test.each(['', 'x**2 and', '2 ** 3', '2 * 3', '\\*\\*a', '\\`a', 'a[0', 'a [link', '```js\nlet `x', '```js\n- ', '    indented `x', '|x| < 1', 'a\n', '| a | b |\n|---|---|\n| x', '`**`', 'a * b'])(
+  test.each(['', 'x**2 and', '2 ** 3', '2 * 3', '\\*\\*a', '\\`a', 'a[0', 'a [link', '```js\nlet `x', '```js\n- ', '    indented `x', '|x| < 1', 'a\n', '***\n', '| a | b |\n|---|---|\n| x', '`**`', 'a * b'])(
     'not %j', (text) => expect(foresee(text)).toBe(text));
 });
 

@@ -69,9 +69,9 @@ function fences(lines) {
   return { open: open[0] ?? '', end };
 }
 
-/** Where the last paragraph begins. @param {readonly string[]} lines @param {number} end of the last listing */
+/** Where the last paragraph begins: after an empty line, or a rule. @param {readonly string[]} lines @param {number} end of the last listing */
 function lastBreak(lines, end) {
-  return Math.max(end, lines.findLastIndex((line) => !line.trim()) + 1);
+  return Math.max(end, lines.findLastIndex((line) => !line.trim() || MARKS.test(line)) + 1);
 }
 
 /**

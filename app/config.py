@@ -15,10 +15,15 @@ import msgspec
 import platformdirs
 from msgspec import Meta
 
+from app.config_faults import DURATION, fault, meant, shown
 from app.errors import InvalidError
-from app.models.catalogue import Limits, ModelConfig
+from app.models.config import Limits, ModelConfig, check
 
 PREFIX = "UNBROKEN_"
+# Variables of ours that are no settings: for whom the environment is the only place to say it.
+OTHER_VARIABLES = ("UNBROKEN_CONFIG", "UNBROKEN_TOKEN", "UNBROKEN_BENCH_MODEL")
+# The single file tells the program in it of itself (app/unpacked.py); nobody else sets this.
+_INTERNAL = "UNBROKEN_EXECUTABLE"
 # 100 years: more is a slip of the pen, and breaks arithmetic further on.
 LONGEST_SECONDS = 100 * 366 * 86400.0
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
@@ -78,35 +83,55 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
 
     def model_configs(self) -> list[ModelConfig]:
-        """Raises InvalidError (CONFIG_INVALID), naming the table and the field."""
-        defaults = {name: getattr(self, name) for name in (*_MODEL_DURATIONS, "max_retries")}
-        return [
-            _model_config(name, {**defaults, **table, "name": name})
-            for name, table in self.models.items()
-        ]
+        """The `[models.NAME]` tables, in their order.
+
+        Raises InvalidError (CONFIG_INVALID), naming the table and the field; those that `load` gave
+        are known to be good.
+        """
+        return _model_configs(self, "")
 
 
 # Of a model; each has a setting of the same name that is its default.
 _MODEL_DURATIONS = ("header_timeout", "chunk_timeout", "alive_timeout")
 
 
-def _model_config(name: str, values: dict[str, Any]) -> ModelConfig:
-    for field in _MODEL_DURATIONS:
-        value = values[field]
-        values[field] = 0.0 if value is None else seconds(f"models.{name}.{field}", value)
-    config: ModelConfig = _convert(values, ModelConfig, f"models.{name}.", {})
-    return config
+def _model_configs(settings: Settings, where: str) -> list[ModelConfig]:
+    defaults = {name: getattr(settings, name) for name in (*_MODEL_DURATIONS, "max_retries")}
+    configs = [
+        _model_config(name, {**defaults, **table, "name": name}, where)
+        for name, table in settings.models.items()
+    ]
+    try:
+        check(configs)
+    except InvalidError as error:
+        raise _invalid(error.text, where) from None
+    return configs
+
+
+def _model_config(model: str, values: dict[str, Any], where: str) -> ModelConfig:
+    read: dict[str, Any] = {}
+    for field, value in values.items():
+        name = f"models.{model}.{field}"
+        if field not in _MODEL_HINTS:
+            near = meant(field, set(_MODEL_HINTS) - {"name"})
+            near = near or "; what is meant for the provider goes into `options`"
+            raise _invalid(f"{name}: a model has no such field{near}", where)
+        if field in _MODEL_DURATIONS:
+            read[field] = 0.0 if value is None else seconds(name, value, where)
+        else:
+            read[field] = _converted(name, value, _MODEL_HINTS[field], where)
+    return ModelConfig(**read)
 
 
 def load(env: Mapping[str, str], given: Mapping[str, Any], config: Path | None = None) -> Settings:
-    """Settings of this start.
+    """Settings of this start, all of them good, those of the models too.
 
     Args:
         env: the environment; UNBROKEN_PORT sets `port`, and so on.
         given: what the command line says; None values are ignored.
         config: the file; None: UNBROKEN_CONFIG, else unbroken.toml in the working folder, if any.
 
-    Raises InvalidError (CONFIG_INVALID) that names the source and the setting.
+    Raises InvalidError (CONFIG_INVALID) that names the source and the setting, and what is right.
     """
     path, table = _file(env, config)
     said = {name: (str(path), value) for name, value in table.items()}
@@ -117,37 +142,74 @@ def load(env: Mapping[str, str], given: Mapping[str, Any], config: Path | None =
     for name, value in given.items():
         if value is not None:
             said[name] = (f"--{name.replace('_', '-')}", value)
-    sources = {name: where for name, (where, _) in said.items()}
-    for name, where in sources.items():
-        if name not in _HINTS:
-            raise _invalid(f"{name}: there is no such setting", where)
-    read = {name: _read(name, value, where) for name, (where, value) in said.items()}
-    settings: Settings = _convert(read, Settings, "", sources)
+    settings = Settings(
+        **{name: _read(name, value, where) for name, (where, value) in said.items()}
+    )
+    _model_configs(settings, str(path))
     return settings
+
+
+def unknown_variables(env: Mapping[str, str]) -> list[str]:
+    """A sentence for each UNBROKEN_* variable that says nothing to us: most likely a slip."""
+    known = {name.upper() for name in Settings.__struct_fields__ if name != "models"}
+    known |= {name.removeprefix(PREFIX) for name in OTHER_VARIABLES}
+    names = [name.removeprefix(PREFIX) for name in sorted(env) if name.startswith(PREFIX)]
+    return [
+        f"{PREFIX}{name} is no variable of Unbroken and is ignored{meant(name, known, PREFIX)}"
+        for name in names
+        if env[f"{PREFIX}{name}"] and name not in known and f"{PREFIX}{name}" != _INTERNAL
+    ]
 
 
 def _file(env: Mapping[str, str], config: Path | None) -> tuple[Path, dict[str, Any]]:
     named = config or (Path(env["UNBROKEN_CONFIG"]) if env.get("UNBROKEN_CONFIG") else None)
     path = named or Path("unbroken.toml")
     try:
-        return path, tomllib.loads(path.read_text("utf-8"))
+        # With the mark that some editors put before the text.
+        return path, tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         if named is None:
             return path, {}
         raise _invalid(f"{path} does not exist") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _invalid(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise _invalid(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise _invalid(f"{path} cannot be read: it is not UTF-8 (at line {line})") from None
+    except tomllib.TOMLDecodeError as error:
+        hint = "; a text stands in quotes" if str(error).startswith("Invalid value") else ""
+        raise _invalid(f"{path} cannot be read: {error}{hint}") from None
 
 
 _HINTS = get_type_hints(Settings, include_extras=True)
+_MODEL_HINTS = get_type_hints(ModelConfig, include_extras=True)
 
 
 def _read(name: str, value: Any, where: str) -> Any:
+    if name not in _HINTS:
+        raise _invalid(f"{name}: there is no such setting{meant(name, _HINTS)}", where)
     hint = _HINTS[name]
     if hint == OptionalDuration:
         return seconds(name, value, where) or None
     if hint in (Duration, Interval):
-        return seconds(name, value, where)
+        found = seconds(name, value, where)
+        if hint == Interval and not found:
+            raise _invalid(
+                f"{name}: {shown(value)} is not a duration above 0; write 5 or 5s", where
+            )
+        return found
+    if name == "models":
+        return _tables(value, where)
+    if name == "model" and isinstance(value, dict):
+        raise _invalid("model: the table of a model is called [models.NAME]", where)
+    return _converted(name, value, hint, where)
+
+
+def _tables(value: Any, where: str) -> Any:
+    for model, table in value.items() if isinstance(value, dict) else [("NAME", value)]:
+        if not isinstance(table, dict):
+            text = f"models.{model}: {shown(table)} is not a table; write [models.{model}] above"
+            raise _invalid(f"{text} its fields", where)
     return value
 
 
@@ -162,21 +224,16 @@ def seconds(name: str, value: Any, where: str = "") -> float:
         if text in ("off", "none"):
             found = 0.0
     if not 0 <= found <= LONGEST_SECONDS:  # nor is nan
-        text = f"{name}: {value!r} is not a duration; write 90, 90s, 10m, 2h or off"
-        raise _invalid(text, where)
+        raise _invalid(f"{name}: {shown(value)} is not {DURATION}", where)
     return found
 
 
-def _convert(values: dict[str, Any], kind: type[Any], prefix: str, sources: dict[str, str]) -> Any:
+def _converted(name: str, value: Any, hint: Any, where: str) -> Any:
+    """The value as that type; a text may stand for a number. Raises InvalidError."""
     try:
-        return msgspec.convert(values, kind, strict=False)
-    except msgspec.ValidationError as error:
-        match = re.fullmatch(r"(.*?)(?: - at `\$\.(.*)`)?", str(error), re.DOTALL)
-        assert match is not None
-        if match[2] is None:
-            raise _invalid(f"{prefix.rstrip('.')}: {match[1]}") from None
-        where = sources.get(re.split(r"[.\[]", match[2])[0], "")
-        raise _invalid(f"{prefix}{match[2]}: {match[1]}", where) from None
+        return msgspec.convert(value, hint, strict=False)
+    except msgspec.ValidationError:
+        raise _invalid(f"{name}: {fault(value, hint)}", where) from None
 
 
 def _invalid(text: str, where: str = "") -> InvalidError:

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from app import config
-from app.models.catalogue import ModelConfig
+from app.banner import banner
+from app.models.catalogue import ANTHROPIC_MODEL, OPENAI_MODEL, ModelConfig, ModelInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -55,6 +56,23 @@ def test_every_field_of_a_model_is_documented_with_its_default() -> None:
     defaults = msgspec.to_builtins(ModelConfig(name="x"))
     del defaults["name"]
     assert documented == defaults
+
+
+def test_the_readme_shows_what_a_first_start_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    database = tmp_path / ".local" / "share" / "unbroken" / "unbroken.db"
+    demo = [ModelInfo("demo", "demo", "demo", True)]
+    lines = banner("http://127.0.0.1:8137", database, "demo", demo)
+    assert "```\n{}\n```".format("\n".join(lines)) in (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/configuration.md"])
+def test_the_models_that_keys_alone_lead_to_are_named(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    for name in ("OPENAI_API_KEY", OPENAI_MODEL, "ANTHROPIC_API_KEY", ANTHROPIC_MODEL):
+        assert f"`{name}`" in text
 
 
 @pytest.mark.parametrize("page", PAGES)

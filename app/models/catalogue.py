@@ -9,13 +9,21 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 import msgspec
 import trio
 
-from app.errors import NotFoundError
+from app.errors import InvalidError, NotFoundError
 from app.models import bedrock
-from app.models.addresses import host_of, is_loopback
+from app.models.addresses import host_of, is_loopback, is_url
 from app.models.anthropic import Anthropic
 from app.models.bench import Bench
 from app.models.chat_completions import ChatCompletions, list_models
-from app.models.config import OPENAI_URL, Limits, ModelConfig, check, key_of, url_of
+from app.models.config import (
+    ANTHROPIC_URL,
+    OPENAI_URL,
+    Limits,
+    ModelConfig,
+    check,
+    key_of,
+    url_of,
+)
 from app.models.demo import Demo
 from app.models.errors import ModelError
 from app.models.http import Http
@@ -30,6 +38,8 @@ __all__ = ["Catalogue", "Limits", "ModelConfig", "ModelInfo", "discover"]
 PROBE_SECONDS = 0.3
 # Where OPENAI_API_KEY alone is set: known to every account, cheap, with tools.
 OPENAI_MODEL = "gpt-5-mini"
+# The same for ANTHROPIC_API_KEY: the one that the documentation takes for its examples.
+ANTHROPIC_MODEL = "claude-sonnet-4-5"
 OLLAMA_URL = "http://127.0.0.1:11434"
 LLAMA_CPP_URL = "http://127.0.0.1:8080"
 
@@ -44,9 +54,18 @@ class ModelInfo(msgspec.Struct, frozen=True):
 
 
 class Catalogue:
-    """The models by name. Made by `discover`."""
+    """The models by name. Made by `discover`.
 
-    def __init__(self, entries: Iterable[tuple[Model, Limits]], default: str | None = None) -> None:
+    `problems`: of those that cannot answer as they are configured, a sentence for the person.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[tuple[Model, Limits]],
+        default: str | None = None,
+        problems: Iterable[str] = (),
+    ) -> None:
+        self.problems = tuple(problems)
         self._entries = {model.name: (model, limits) for model, limits in entries}
         self.default = self.get(default or next(iter(self._entries))).name
         self._reachability = Reachability(model for model, _ in self._entries.values())
@@ -94,10 +113,11 @@ async def discover(
 ) -> Catalogue:
     """The models of this start.
 
-    With nothing configured: what OPENAI_API_KEY or OPENAI_BASE_URL name, else a local Ollama or
-    llama.cpp server that answers within PROBE_SECONDS, else the demonstration alone, which is
-    always there. `UNBROKEN_MODEL` names the default; `openai/NAME` another model of OpenAI.
-    `limits` are those of a model that is not configured but found; None: the usual ones.
+    With nothing configured: what OPENAI_API_KEY or OPENAI_BASE_URL, and ANTHROPIC_API_KEY, name,
+    else a local Ollama or llama.cpp server that answers within PROBE_SECONDS, else the
+    demonstration alone, which is always there. `UNBROKEN_MODEL` names the default; `openai/NAME`
+    and `anthropic/NAME` another model of these. `limits` are those of a model that is not
+    configured but found; None: the usual ones.
 
     Raises InvalidError (CONFIG_INVALID) for a configuration that cannot be meant, NotFoundError
     (MODEL_NOT_FOUND) where UNBROKEN_MODEL names none.
@@ -107,24 +127,40 @@ async def discover(
     check(configs)
     own = {config.name: config.limits for config in configs}
     common = limits or Limits()
-    if not configs:
-        configs = _from_environment(env, chosen)
+    hosted = [] if configs else _from_environment(env, chosen)
+    configs += hosted
     if not configs and chosen not in ("demo", "bench"):
         configs = await _local_servers(env, http)
     if not any(config.name == "demo" for config in configs):
         configs.append(ModelConfig(name="demo", kind="demo"))
     if env.get("UNBROKEN_BENCH_MODEL") == "1":
         configs.append(ModelConfig(name="bench", kind="bench"))
-    made = [(_make(config, env, http), own.get(config.name, common)) for config in configs]
-    return Catalogue(made, chosen)
+    keys = {config.name: key_of(config, env) for config in configs}
+    made = [
+        (_make(config, env, http, *keys[config.name]), own.get(config.name, common))
+        for config in configs
+    ]
+    problems = [missing for _, missing in keys.values() if missing]
+    try:
+        return Catalogue(made, chosen, problems)
+    except NotFoundError as error:
+        names = [config.name for config in hosted]
+        raise NotFoundError(f"{error.text}{_elsewhere(names, chosen)}", code=error.code) from None
 
 
-def _make(config: ModelConfig, env: Mapping[str, str], http: Http) -> Model:
+def _elsewhere(hosted: list[str], chosen: str | None) -> str:
+    """How a provider's model is named that was asked for by its own name alone."""
+    ways = " or ".join(f"--model {name}/{chosen}" for name in hosted if "/" not in name)
+    return f" Another model of the same provider is named like this: {ways}." if ways else ""
+
+
+def _make(
+    config: ModelConfig, env: Mapping[str, str], http: Http, key: str | None, missing: str | None
+) -> Model:
     if config.kind == "demo":
         return Demo(name=config.name)
     if config.kind == "bench":
         return Bench(name=config.name)
-    key, missing = key_of(config, env)
     if config.kind == "bedrock":
         return bedrock.make(
             name=config.name,
@@ -172,23 +208,50 @@ _ADAPTERS: dict[str, type[ChatCompletions] | type[Anthropic] | type[LangGraph]] 
 
 
 def _from_environment(env: Mapping[str, str], chosen: str | None) -> list[ModelConfig]:
-    base_url = env.get("OPENAI_BASE_URL")
-    if not base_url and not env.get("OPENAI_API_KEY"):
-        return []
-    model = env.get("OPENAI_MODEL", "")
+    """OpenAI's model, then Anthropic's; before them the one of theirs that was chosen."""
+    configs = []
+    for name, made in (("openai", _openai(env)), ("anthropic", _anthropic(env))):
+        if made is None:
+            continue
+        if chosen and chosen.startswith(f"{name}/"):
+            another = chosen.removeprefix(f"{name}/")
+            configs.append(msgspec.structs.replace(made, name=chosen, model=another))
+        configs.append(made)
+    return configs
+
+
+def _openai(env: Mapping[str, str]) -> ModelConfig | None:
+    if not env.get("OPENAI_BASE_URL") and not env.get("OPENAI_API_KEY"):
+        return None
+    base_url, model = _address(env, "OPENAI_BASE_URL"), env.get("OPENAI_MODEL", "")
     if not base_url:
         base_url, model = OPENAI_URL, model or OPENAI_MODEL
-    configs = []
-    if chosen and chosen.startswith("openai/"):
-        model = chosen.removeprefix("openai/")
-        configs = [_openai(chosen, base_url, model, env)]
-    return [*configs, _openai("openai", base_url, model, env)]
-
-
-def _openai(name: str, base_url: str, model: str, env: Mapping[str, str]) -> ModelConfig:
     # A local server needs no key: then OPENAI_BASE_URL stands alone.
-    key = "OPENAI_API_KEY" if env.get("OPENAI_API_KEY") else None
-    return ModelConfig(name=name, base_url=base_url, model=model, api_key_env=key)
+    wanted = env.get("OPENAI_API_KEY") or base_url == OPENAI_URL
+    key = "OPENAI_API_KEY" if wanted else None
+    return ModelConfig(name="openai", base_url=base_url, model=model, api_key_env=key)
+
+
+def _anthropic(env: Mapping[str, str]) -> ModelConfig | None:
+    if not env.get("ANTHROPIC_API_KEY"):
+        return None
+    return ModelConfig(
+        name="anthropic",
+        kind="anthropic",
+        base_url=_address(env, "ANTHROPIC_BASE_URL") or ANTHROPIC_URL,
+        model=ANTHROPIC_MODEL,
+        api_key_env="ANTHROPIC_API_KEY",
+    )
+
+
+def _address(env: Mapping[str, str], variable: str) -> str:
+    """ "" where it is not set. Raises InvalidError."""
+    url = env.get(variable, "")
+    if url and not is_url(url):
+        # Not shown: there may be a password in it.
+        text = f"{variable} has to be http(s)://host:port/path without a password"
+        raise InvalidError(text, code="CONFIG_INVALID")
+    return url.rstrip("/")
 
 
 async def _local_servers(env: Mapping[str, str], http: Http) -> list[ModelConfig]:

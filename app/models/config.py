@@ -4,9 +4,10 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from app.errors import InvalidError
 from app.models.addresses import is_url
@@ -22,6 +23,8 @@ _DEFAULT_URLS = {
     "anthropic": (ANTHROPIC_URL, "/v1/messages"),
     "langgraph": (LANGGRAPH_URL, ""),
 }
+# Providers that answer nobody without a key, and where it is by custom.
+_WANT_KEYS = {OPENAI_URL: "OPENAI_API_KEY", ANTHROPIC_URL: "ANTHROPIC_API_KEY"}
 # Kinds whose servers are not asked for the model they have.
 _NAMED = ("anthropic", "bedrock")
 
@@ -69,7 +72,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     header_timeout: Seconds = 300.0
     chunk_timeout: Seconds = 120.0
     alive_timeout: Seconds = 600.0
-    max_retries: int = 5
+    max_retries: Annotated[int, Meta(ge=0)] = 5
     region: str | None = None
     profile: str | None = None
     background: bool = False
@@ -100,6 +103,9 @@ def check(configs: list[ModelConfig]) -> None:
             raise _invalid(config, f"the kind {config.kind} has no region and no profile")
         if config.background and config.kind != "responses":
             raise _invalid(config, f"the kind {config.kind} has no background")
+        if config.api_key_env and not re.fullmatch(r"[A-Za-z_]\w*", config.api_key_env, re.ASCII):
+            # Not shown: it is most likely the key.
+            raise _invalid(config, "api_key_env is the name of a variable, not the key itself")
         if config.region is not None and not re.fullmatch(r"[a-z0-9-]+", config.region):
             raise _invalid(config, "region is not the name of one, like us-east-1")
         url_of(config)
@@ -117,27 +123,36 @@ def url_of(config: ModelConfig) -> str:
 
 
 def key_of(config: ModelConfig, env: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The key, and why there is none where one was expected."""
+    """The key, and why there is none where one was expected: a sentence for the person."""
+    key, reason = "", ""
     if config.api_key_file:
-        key, where = _read_key(config, Path(config.api_key_file)), config.api_key_file
+        key, reason = _read_key(Path(config.api_key_file).expanduser())
     elif config.api_key_env:
-        key, where = env.get(config.api_key_env, "").strip(), config.api_key_env
+        key = env.get(config.api_key_env, "").strip()
+        how = "empty" if config.api_key_env in env else "not set"
+        reason = f"the variable {config.api_key_env} is {how}"
+    elif url_of(config) in _WANT_KEYS:
+        variable = _WANT_KEYS[url_of(config)]
+        reason = f'its table needs a line like api_key_env = "{variable}"'
     else:
         return None, None
     if not key:
-        return None, f"The model {config.name} has no key: {where} is empty."
+        return None, f"The model {config.name} has no key: {reason}."
     if not key.isascii() or not key.isprintable():
         return None, f"The key of the model {config.name} has characters that no key has."
     return key, None
 
 
-def _read_key(config: ModelConfig, path: Path) -> str:
+def _read_key(path: Path) -> tuple[str, str]:
+    """The key, and the reason if there is none. One that others can read is not used."""
     try:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise _invalid(config, f"{path} has to be readable by its owner alone (mode 600)")
-        return path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as exc:
-        raise _invalid(config, f"{path} cannot be read: {exc}") from None
+            return "", f"others can read the file {path}; chmod 600 makes it its owner's alone"
+        return path.read_text().strip(), f"the file {path} is empty"
+    except OSError as error:
+        return "", f"the file {path} cannot be read ({error.strerror})"
+    except UnicodeDecodeError:
+        return "", f"the file {path} holds something else than a key"
 
 
 def _limit(value: Seconds) -> float | None:
@@ -145,4 +160,4 @@ def _limit(value: Seconds) -> float | None:
 
 
 def _invalid(config: ModelConfig, reason: str) -> InvalidError:
-    return InvalidError(f"models.{config.name}: {reason}.", code="CONFIG_INVALID")
+    return InvalidError(f"models.{config.name}: {reason}", code="CONFIG_INVALID")

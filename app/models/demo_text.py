@@ -48,7 +48,7 @@ async def follow(log, cursor):
 > Nothing is shown that is not in the log; nothing that is in the log is lost.
 
 To talk to a real model, start [Ollama](https://ollama.com) or a llama.cpp server on this machine, \
-or set `OPENAI_API_KEY`, and start Unbroken again. 🎈
+or set `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`, and start Unbroken again. 🎈
 """
 
 ANSWER = f"""\

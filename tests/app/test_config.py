@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.config import Settings, load, seconds
+from app.config import Settings, load, seconds, unknown_variables
 from app.errors import InvalidError
 from app.models.catalogue import discover
 from app.models.config import Limits
@@ -71,15 +71,31 @@ def test_a_named_file_must_be_there() -> None:
     assert refused({"UNBROKEN_CONFIG": "none.toml"}) == "none.toml does not exist"
 
 
-@pytest.mark.parametrize("content", [b"port = ", b"\xff", b"port = 1\nport = 2"])
-def test_a_file_that_cannot_be_read(content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"port = 1\nhost = ", "Invalid value (at end of document); a text stands in quotes"),
+        (b"port = 1\nhost = here", "(at line 2, column 8); a text stands in quotes"),
+        (b"port = 1\nport = 2", "Cannot overwrite a value (at end of document)"),
+        (b"\n[models\n", "(at line 2, column 8)"),
+        (b"port = 1\nhost = '\xff'", "it is not UTF-8 (at line 2)"),
+    ],
+)
+def test_a_file_that_cannot_be_read(content: bytes, reason: str) -> None:
     Path("unbroken.toml").write_bytes(content)
-    assert refused().startswith("unbroken.toml cannot be read: ")
+    told = refused()
+    assert told.startswith("unbroken.toml cannot be read: ")
+    assert told.endswith(reason)
 
 
 def test_a_folder_is_no_file() -> None:
     Path("unbroken.toml").mkdir()
-    assert refused().startswith("unbroken.toml cannot be read: ")
+    assert refused() == "unbroken.toml cannot be read: Is a directory"
+
+
+def test_the_mark_that_some_editors_begin_a_file_with_is_passed_over() -> None:
+    Path("unbroken.toml").write_bytes(b"\xef\xbb\xbfport = 1")
+    assert load({}, {}).port == 1
 
 
 def test_the_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -119,15 +135,62 @@ def test_a_wrong_value_is_named_with_its_source(name: str, value: str) -> None:
     assert refused(config=path).endswith(" (from other.toml)")
 
 
-def test_an_unknown_setting_is_named() -> None:
-    toml("prot = 8137")
-    assert refused() == "prot: there is no such setting (from unbroken.toml)"
-
-
-@pytest.mark.parametrize("content", ["port = true", "port = [1]", "host = 3", "models = 3"])
-def test_a_wrong_type_is_named(content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("prot = 8137", "prot: there is no such setting; did you mean port?"),
+        ("max_retry = 3", "max_retry: there is no such setting; did you mean max_retries?"),
+        ("tools_timeout = 3", "tools_timeout: there is no such setting; did you mean tool_timeout"),
+        ("colour = 'red'", "colour: there is no such setting (from unbroken.toml)"),
+        ("[model.x]", "model: the table of a model is called [models.NAME]"),
+    ],
+)
+def test_an_unknown_setting_is_named_with_the_nearest_one(content: str, told: str) -> None:
     toml(content)
-    assert refused().startswith(content.partition(" ")[0] + ": Expected ")
+    assert refused().startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("port = 70000", "port: 70000 is not a whole number from 0 to 65535"),
+        ("port = true", "port: true is not a whole number from 0 to 65535"),
+        ("port = [1]", "port: a list is not a whole number from 0 to 65535"),
+        ("max_steps = 0", "max_steps: 0 is not a whole number of 1 or more"),
+        ("host = 3", "host: 3 is not a text"),
+        ("model = 3", "model: 3 is not a text"),
+        ("log_level = 'x'", "log_level: 'x' is not one of debug, info, warning, error"),
+        ("heartbeat = 'off'", "heartbeat: 'off' is not a duration above 0; write 5 or 5s"),
+        ("models = 3", "models.NAME: 3 is not a table; write [models.NAME] above its fields"),
+        ("models.x = 3", "models.x: 3 is not a table; write [models.x] above its fields"),
+        (f"port = '{'9' * 999}'", f"port: '{'9' * 59}… is not a whole number"),
+    ],
+)
+def test_what_would_be_right_is_said(content: str, told: str) -> None:
+    toml(content)
+    assert refused().startswith(told)
+
+
+def test_a_variable_that_is_most_likely_a_slip_is_told() -> None:
+    """Only told: others name variables so too, such as Kubernetes for a service of our name."""
+    env = {
+        "UNBROKEN_PROT": "1",
+        "UNBROKEN_SERVICE_HOST": "10.0.0.1",
+        "UNBROKEN_NOTHING": "",
+        "UNBROKEN_EXECUTABLE": "/usr/bin/unbroken",
+        "UNBROKEN_CONFIG": "",
+        "UNBROKEN_TOKEN": "x",
+        "UNBROKEN_BENCH_MODEL": "1",
+        "UNBROKEN_MODELS": "x",
+        "PROT": "1",
+    }
+    env |= {f"UNBROKEN_{name.upper()}": "x" for name in Settings.__struct_fields__[:-1]}
+    assert Settings.__struct_fields__[-1] == "models"
+    assert unknown_variables(env) == [
+        "UNBROKEN_MODELS is no variable of Unbroken and is ignored; did you mean UNBROKEN_MODEL?",
+        "UNBROKEN_PROT is no variable of Unbroken and is ignored; did you mean UNBROKEN_PORT?",
+        "UNBROKEN_SERVICE_HOST is no variable of Unbroken and is ignored",
+    ]
 
 
 # Durations
@@ -235,13 +298,23 @@ async def test_a_model_that_was_found_has_the_common_limits() -> None:
 @pytest.mark.parametrize(
     ("field", "told"),
     [
-        ("modle = 'x'", "models.mine: Object contains unknown field `modle`"),
-        ("model = 3", "models.mine.model: Expected `str`, got `int`"),
-        ("kind = 'telepathy'", "models.mine.kind: Invalid enum value 'telepathy'"),
-        ("chunk_timeout = 'soon'", "models.mine.chunk_timeout: 'soon' is not a duration"),
-        ("options = 'x'", "models.mine.options: Expected `object`, got `str`"),
+        ("modle = 'x'", ".modle: a model has no such field; did you mean model?"),
+        ("api_key = 'x'", ".api_key: a model has no such field; did you mean api_key_"),
+        ("temperature = 1", ".temperature: a model has no such field; what is meant for"),
+        ("model = 3", ".model: 3 is not a text"),
+        ("kind = 'telepathy'", ".kind: 'telepathy' is not one of chat_completions, responses, an"),
+        ("chunk_timeout = 'soon'", ".chunk_timeout: 'soon' is not a duration; write 90"),
+        ("options = 'x'", ".options: 'x' is not a table"),
+        ("background = 'x'", ".background: 'x' is not true or false"),
+        ("max_retries = -1", ".max_retries: -1 is not a whole number of 0 or more"),
+        ("kind = 'anthropic'", ": the kind anthropic needs `model`"),
+        ("base_url = 'x'", ": base_url has to be http(s)://"),
+        ("api_key_env = 'sk-secret'", ": api_key_env is the name of a variable, not the key"),
     ],
 )
-def test_a_wrong_model_is_named(field: str, told: str) -> None:
+def test_a_wrong_model_is_named_with_what_would_be_right(field: str, told: str) -> None:
     toml(f"[models.mine]\n{field}")
-    assert refused().startswith(told)
+    text = refused()
+    assert text.startswith(f"models.mine{told}")
+    assert text.endswith(" (from unbroken.toml)")
+    assert "secret" not in text

@@ -317,7 +317,7 @@ async def test_a_model_as_configured(provider: FakeProvider, http: Http) -> None
 async def test_a_configured_key_that_is_missing_is_not_replaced_by_another(http: Http) -> None:
     config = ModelConfig(name="nova", kind="bedrock", model="m", api_key_env="MY_KEY")
     found = await discover([config], {**STATIC, "AWS_REGION": "eu-west-1"}, http)
-    with pytest.raises(ModelError, match="MY_KEY is empty") as caught:
+    with pytest.raises(ModelError, match="MY_KEY is not set") as caught:
         await found.get("nova").respond(ask("Hi"), Recorder())
     assert caught.value.code == "MODEL_UNAUTHORIZED"
 

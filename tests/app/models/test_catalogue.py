@@ -10,6 +10,7 @@ import trio
 
 from app.errors import InvalidError, NotFoundError
 from app.models import Catalogue, Http, Limits, ModelConfig, ModelError, catalogue, discover
+from app.models.anthropic import Anthropic
 from app.models.chat_completions import ChatCompletions
 from app.models.langgraph import LangGraph
 from tests.app.models.conftest import ask
@@ -75,6 +76,46 @@ async def test_another_openai_model_by_name(http: Http) -> None:
     env = {"OPENAI_API_KEY": "key-1", "UNBROKEN_MODEL": "openai/o9"}
     found = await discover([], env, http)
     assert (found.default, model_of(found).model) == ("openai/o9", "o9")
+
+
+async def test_an_anthropic_key(http: Http) -> None:
+    found = await discover([], {"ANTHROPIC_API_KEY": "key-2"}, http)
+    assert (found.default, names(found)) == ("anthropic", ["anthropic", "demo"])
+    model = found.get()
+    assert isinstance(model, Anthropic)
+    assert model.base_url == "https://api.anthropic.com"
+    assert model.model == "claude-sonnet-4-5"
+    assert found.problems == ()
+
+
+async def test_openai_comes_before_anthropic_and_both_can_be_chosen(http: Http) -> None:
+    env = {"ANTHROPIC_API_KEY": "key-2", "OPENAI_API_KEY": "key-1"}
+    found = await discover([], env, http)
+    assert (found.default, names(found)) == ("openai", ["openai", "anthropic", "demo"])
+    found = await discover([], {**env, "UNBROKEN_MODEL": "anthropic"}, http)
+    assert found.default == "anthropic"
+    found = await discover([], {**env, "UNBROKEN_MODEL": "anthropic/claude-x"}, http)
+    assert (found.default, found.get().model) == ("anthropic/claude-x", "claude-x")
+    assert names(found) == ["openai", "anthropic/claude-x", "anthropic", "demo"]
+
+
+async def test_an_anthropic_key_for_a_server_elsewhere(provider: FakeProvider, http: Http) -> None:
+    """The key is sent where ANTHROPIC_BASE_URL says, and nowhere else."""
+    provider.play(*reply(401, "no"))
+    env = {"ANTHROPIC_API_KEY": "key-2", "ANTHROPIC_BASE_URL": provider.url}
+    found = await discover([], env, http)
+    with pytest.raises(ModelError):
+        await found.get().respond(ask("x"), Recorder())
+    assert provider.requests[0].headers["x-api-key"] == "key-2"
+    assert provider.requests[0].path == "/v1/messages"
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"])
+async def test_an_address_that_is_none_is_named_by_its_variable(http: Http, variable: str) -> None:
+    env = {"ANTHROPIC_API_KEY": "x", variable: "secret@host"}
+    with pytest.raises(InvalidError, match=f"^{variable} has to be http") as caught:
+        await discover([], env, http)
+    assert "secret" not in caught.value.text
 
 
 async def test_an_openai_base_url_without_key(provider: FakeProvider, http: Http) -> None:
@@ -157,7 +198,10 @@ async def test_a_silent_program_on_the_usual_port_does_not_hold_the_start(
     assert trio.current_time() - began == pytest.approx(catalogue.PROBE_SECONDS, abs=0.1)
 
 
-@pytest.mark.parametrize("env", [{"UNBROKEN_MODEL": "demo"}, {"OPENAI_API_KEY": "key-1"}])
+@pytest.mark.parametrize(
+    "env",
+    [{"UNBROKEN_MODEL": "demo"}, {"OPENAI_API_KEY": "key-1"}, {"ANTHROPIC_API_KEY": "key-2"}],
+)
 async def test_nothing_is_probed_where_it_is_not_needed(
     ollama: FakeProvider, http: Http, env: Mapping[str, str]
 ) -> None:
@@ -181,6 +225,13 @@ async def test_a_name_that_does_not_exist(http: Http) -> None:
     found = await discover([], {}, http)
     with pytest.raises(NotFoundError):
         found.get("dem")
+
+
+async def test_a_model_of_a_provider_by_its_own_name_alone(http: Http) -> None:
+    env = {"UNBROKEN_MODEL": "gpt-5", "OPENAI_API_KEY": "key-1", "ANTHROPIC_API_KEY": "key-2"}
+    with pytest.raises(NotFoundError) as caught:
+        await discover([], env, http)
+    assert caught.value.text.endswith(": --model openai/gpt-5 or --model anthropic/gpt-5.")
 
 
 # configured
@@ -227,7 +278,7 @@ async def test_a_demonstration_of_another_configuration_keeps_its_place(http: Ht
         ({"base_url": "http://host:99999/v1"}, "base_url"),
         ({"base_url": "http://host:port/v1"}, "base_url"),
         ({"max_retries": -1}, "max_retries"),
-        ({"api_key_file": "/no/such/file"}, "cannot be read"),
+        ({"api_key_env": "sk-secret"}, "api_key_env is the name of a variable"),
     ],
 )
 async def test_a_configuration_that_cannot_be_meant(
@@ -272,26 +323,67 @@ async def test_a_key_from_a_file_of_its_owner(
     assert provider.requests[0].headers["authorization"] == "Bearer key-file"
 
 
-async def test_a_key_file_that_others_can_read_is_refused(http: Http, tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    path.write_text("key-file\n")
-    path.chmod(0o640)
-    one = ModelConfig(name="one", model="m", api_key_file=str(path))
-    with pytest.raises(InvalidError, match="mode 600"):
-        await discover([one], {}, http)
-
-
-@pytest.mark.parametrize("value", [None, "", "sécret", "two\nlines"])
-async def test_a_key_that_is_missing_fails_the_request_not_the_start(
-    http: Http, value: str | None
+@pytest.mark.parametrize(
+    ("members", "env", "reason"),
+    [
+        ({"api_key_env": "MY_KEY"}, {}, "the variable MY_KEY is not set"),
+        ({"api_key_env": "MY_KEY"}, {"MY_KEY": " "}, "the variable MY_KEY is empty"),
+        ({"api_key_file": "none"}, {}, "the file none cannot be read (No such file or directory)"),
+        ({"api_key_file": "empty"}, {}, "the file empty is empty"),
+        ({"api_key_file": "binary"}, {}, "the file binary holds something else than a key"),
+        ({"api_key_file": "open"}, {}, "others can read the file open; chmod 600 makes it its "),
+        ({}, {"OPENAI_API_KEY": "x"}, 'a line like api_key_env = "OPENAI_API_KEY"'),
+        ({"kind": "responses"}, {}, 'a line like api_key_env = "OPENAI_API_KEY"'),
+        ({"kind": "anthropic"}, {}, 'a line like api_key_env = "ANTHROPIC_API_KEY"'),
+    ],
+)
+async def test_a_key_that_is_missing_is_told_at_the_start_and_fails_the_request_alone(
+    http: Http,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    members: dict[str, str],
+    env: dict[str, str],
+    reason: str,
 ) -> None:
-    env = {} if value is None else {"MY_KEY": value}
-    found = await discover([ModelConfig(name="one", model="m", api_key_env="MY_KEY")], env, http)
+    monkeypatch.chdir(tmp_path)
+    for name, content, mode in (("empty", b"", 0o600), ("binary", b"\xff", 0o600),
+                                ("open", b"key-secret", 0o640)):  # fmt: skip
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(mode)
+    good = ModelConfig(name="good", base_url="http://127.0.0.1:9", model="m")
+    one = msgspec.convert({"name": "one", "model": "m", **members}, ModelConfig)
+    found = await discover([one, good], env, http)
+    (told,) = found.problems
+    assert told.startswith("The model one has no key: ")
+    assert reason in told
+    with pytest.raises(ModelError) as caught:
+        await found.get("one").respond(ask("x"), Recorder())
+    assert (caught.value.code, caught.value.text) == ("MODEL_UNAUTHORIZED", told)
+    assert "secret" not in told
+
+
+async def test_a_key_in_a_file_of_the_home_folder(
+    http: Http, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "key").write_text("key-file")
+    (tmp_path / "key").chmod(0o600)
+    found = await discover([ModelConfig(name="one", model="m", api_key_file="~/key")], {}, http)
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize("value", ["sécret", "two\nlines"])
+async def test_a_key_that_can_be_none_fails_the_request_not_the_start(
+    http: Http, value: str
+) -> None:
+    one = ModelConfig(name="one", model="m", api_key_env="MY_KEY")
+    found = await discover([one], {"MY_KEY": value}, http)
     assert names(found) == ["one", "demo"]
     with pytest.raises(ModelError) as caught:
         await found.get().respond(ask("x"), Recorder())
     assert (caught.value.code, caught.value.retryable) == ("MODEL_UNAUTHORIZED", False)
-    assert "secret" not in caught.value.text
+    assert found.problems == (caught.value.text,)
+    assert "cret" not in caught.value.text
 
 
 # kinds of their own

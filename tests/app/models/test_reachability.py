@@ -57,7 +57,9 @@ async def test_a_key_that_is_missing_is_said_and_nobody_asked(
     ]
     found = await (await discover(configs, {}, http)).reachability()
     for kind in ("chat_completions", "anthropic", "bedrock"):
-        assert found[kind] == Reach(None, f"The model {kind} has no key: NO_KEY is empty.")
+        assert found[kind] == Reach(
+            None, f"The model {kind} has no key: the variable NO_KEY is not set."
+        )
     assert provider.connections == 0
 
 

@@ -58,14 +58,16 @@ def load_token(path: Path) -> AccessToken:
         return AccessToken(_read(path))
     except FileNotFoundError:
         token = secrets.token_urlsafe(TOKEN_BYTES)
-    except (OSError, UnicodeDecodeError) as error:
-        raise _invalid(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise _invalid(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _invalid(f"{path} holds something else than a token") from None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(f"{token}\n")
     except OSError as error:
-        raise _invalid(f"{path} cannot be written: {error}") from None
+        raise _invalid(f"{path} cannot be written: {error.strerror}") from None
     return AccessToken(token)
 
 
@@ -79,4 +81,4 @@ def _read(path: Path) -> str:
 
 
 def _invalid(text: str) -> InvalidError:
-    return InvalidError(text, code="CONFIG_INVALID")
+    return InvalidError(f"The token file {text}", code="CONFIG_INVALID")

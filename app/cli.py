@@ -1,22 +1,21 @@
 """The command line. The one place in this room that knows of the web, and only when it serves.
 
-Each command imports what it needs when it runs: `--help` and `health` take a tenth of a second.
+Each command imports what it needs when it runs: `--help` takes a tenth of a second.
 """
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from app.cli_errors import sentences
+from app.cli_options import CONFIG, DATA, ENTERING, FINDING, MODEL, SERVING, options
 
 if TYPE_CHECKING:
     from app.config import Settings
     from app.lifetime import Services
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class DefaultToServe(click.Group):
@@ -36,59 +35,13 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
         context.exit()
 
 
-def settings_options(command: Command) -> Command:
-    """The options that say where a server is, or is to be, and where its data is."""
-    for option in (
-        click.option(
-            "--config",
-            "file",
-            type=click.Path(path_type=Path),
-            help="Settings file.  [unbroken.toml]",
-        ),
-        click.option("--data", help="Folder of the database.  [the user data folder]"),
-        click.option("--token-file", help="File of the access token.  [access-token in --data]"),
-        click.option("--port", type=int, help="Port; 0: any free one.  [8137]"),
-        click.option("--host", help="Address to listen on.  [127.0.0.1]"),
-    ):
-        command = option(command)
-    return command
+def loaded(file: Path | None, given: dict[str, Any]) -> "Settings":
+    """The settings; what is most likely a slip in the environment is told. Raises InvalidError."""
+    from app import config
 
-
-def serve_options(command: Command) -> Command:
-    """Those of a server."""
-    for option in (
-        click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"])),
-        click.option("--model", help="Name of the default model.  [the first there is]"),
-        click.option("--key", help="Private key of the certificate (PEM)."),
-        click.option("--cert", help="Certificate chain (PEM); with --key: HTTPS."),
-    ):
-        command = option(command)
-    return settings_options(command)
-
-
-@contextmanager
-def sentences() -> Iterator[None]:
-    """What stands in the way, as one line and exit code 1 instead of a traceback."""
-    from app.errors import AppError, StoreError
-
-    try:
-        yield
-    except BrokenPipeError:
-        raise  # of the reader of our output: click ends silently
-    except (AppError, StoreError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-    except BaseExceptionGroup as group:
-        expected, others = group.split((AppError, StoreError, OSError))
-        if expected is None or others is not None:
-            raise
-        raise click.ClickException(str(_first(expected))) from None
-
-
-def _first(group: BaseExceptionGroup[Any]) -> BaseException:
-    one: BaseException = group
-    while isinstance(one, BaseExceptionGroup):
-        one = one.exceptions[0]
-    return one
+    for sentence in config.unknown_variables(os.environ):
+        click.echo(f"Warning: {sentence}", err=True)
+    return config.load(os.environ, given, file)
 
 
 @click.group(cls=DefaultToServe)
@@ -104,16 +57,33 @@ def main() -> None:
     """Unbroken: a chat server for AI agents whose answers survive everything.
 
     Without a command it serves; `unbroken serve --help` lists the options.
+
+    \b
+    Examples:
+      unbroken --open                 serve, and open the page
+      unbroken send "What is a log?"  ask the server that runs here
+      unbroken doctor                 check the models
     """
 
 
 @main.command()
-@serve_options
+@options(*SERVING)
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
 def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
     """Serve the chat until stopped with Ctrl+C or SIGTERM.
 
-    Every setting can also be given as UNBROKEN_NAME in the environment or in unbroken.toml.
+    Running answers then get 10 seconds to end; what is not done goes on at the next start. A second
+    Ctrl+C does not wait for them.
+
+    Every setting can also be given as UNBROKEN_NAME in the environment or as a line of
+    unbroken.toml; docs/configuration.md lists them all.
+
+    \b
+    Examples:
+      unbroken --port 9000 --data ~/other-chats
+      unbroken --model openai/gpt-5
+      unbroken --host 0.0.0.0 --cert cert.pem --key key.pem
+      UNBROKEN_TURN_TIMEOUT=2h unbroken
     """
     from app.collector import at_rest
 
@@ -122,8 +92,8 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
 
         import trio
 
-        from app import config
         from app.banner import banner, qr
+        from app.config_folder import prepare
         from app.lifetime import live
         from app.logs import log_to
         from web.edge import WebEdge
@@ -131,32 +101,52 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
         def started(services: "Services", urls: list[str]) -> None:
             has_started()
             link = edge.link(settings, urls[0])
-            models = services.catalogue
-            click.echo("\n".join(banner(link, settings.database, models.default, models.list())))
+            found = services.catalogue
+            lines = banner(link, settings.database, found.default, found.list(), found.problems)
+            click.echo("\n".join(lines))
             if "?token=" in link and sys.stdout.isatty():
                 click.echo(qr(link), nl=False)
             if open_browser:
                 webbrowser.open(link)
 
-        settings = config.load(os.environ, given, file)
+        settings = loaded(file, given)
         log_to(sys.stderr, settings.log_level)
-        env = {**os.environ, **({"UNBROKEN_MODEL": settings.model} if settings.model else {})}
         edge = WebEdge()
-        trio.run(live, settings, env, edge, started, strict_exception_groups=True)
+        prepare(settings.folder)
+        with sentences(settings.database):
+            trio.run(
+                live, settings, environment(settings), edge, started, strict_exception_groups=True
+            )
+
+
+def environment(settings: "Settings") -> dict[str, str]:
+    """The environment, in which the default model is the one of the settings."""
+    return {**os.environ, **({"UNBROKEN_MODEL": settings.model} if settings.model else {})}
 
 
 @main.command(short_help="Send a message, print the answer.")
 @click.argument("text")
-@click.option("--thread", help="Id of the thread to go on with.  [a new one]")
-@click.option("--model", help="Name of the model that answers.  [the thread's]")
-@click.option("--server", help="Address of the server, or the link it printed.  [the one here]")
-@click.option("--live/--whole", default=None, help="As it comes; whole.  [a terminal: live]")
-@settings_options
+@click.option("--thread", metavar="ID", help="Thread to go on with.  [a new one]")
+@click.option("--model", metavar="NAME", help="Model that answers.  [the thread's, or the default]")
+@click.option("--server", metavar="LINK", help="Server, or the link it printed.  [the one here]")
+@click.option(
+    "--ca",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Certificate (PEM) to trust: the server's own, or the one that signed it.",
+)
+@click.option(
+    "--live/--whole",
+    default=None,
+    help="Print the answer as it comes, or at its end.  [live on a terminal]",
+)
+@options(*ENTERING)
 def send(
     text: str,
     thread: str | None,
     model: str | None,
     server: str | None,
+    ca: Path | None,
     live: bool | None,
     file: Path | None,
     **given: Any,
@@ -165,81 +155,117 @@ def send(
 
     A lost connection or a restart of the server does no harm. Ctrl+C stops the answer. The token,
     where one is asked for, is that of the link, of UNBROKEN_TOKEN, or of the server here.
+
+    Exits with 0 for an answer, 1 for a failure, 130 for one that was stopped.
+
+    \b
+    Examples:
+      unbroken send "What is a log?"
+      git diff | unbroken send - --model openai/gpt-5
+      unbroken send --server "https://chat.lan/?token=..." --ca cert.pem "Hi"
     """
+    text = said(text)
     with sentences():
-        from app import config
-        from app.remote import Remote
+        from app.cli_server import own_certificate, own_token, own_url
+        from app.remote import Remote, trusting
         from app.sending import Errand, carry_out
 
-        text = sys.stdin.read() if text == "-" else text
         token = os.environ.get("UNBROKEN_TOKEN")
+        tls = trusting(ca) if ca else None
         if server is None:
-            settings = config.load(os.environ, given, file)
-            server, token = settings_url(settings), token or settings_token(settings)
+            settings = loaded(file, given)
+            server, token = own_url(settings), token or own_token(settings)
+            tls = tls or own_certificate(settings)
         live = sys.stdout.isatty() if live is None else live
 
         def waiting(reason: str) -> None:
             click.echo(f"[{reason.rstrip('.')}. Waiting.]", err=True)
 
-        with Remote(server, token, waiting=waiting) as remote:
+        with Remote(server, token, tls=tls, waiting=waiting) as remote:
             code = carry_out(remote, Errand(text, thread, model, live), sys.stdout, sys.stderr)
     sys.exit(code)
 
 
+def said(text: str) -> str:
+    """The message: the argument, or the standard input for "-". Raises UsageError for none."""
+    where = "The standard input" if text == "-" else "TEXT"
+    try:
+        if text == "-":
+            text = sys.stdin.buffer.read().decode()
+        text.encode()  # what the shell passed on may be no text either
+    except UnicodeError:
+        raise click.UsageError(f"{where} is no text in UTF-8.") from None
+    if not text.strip():
+        raise click.UsageError(f"{where} is empty: there is nothing to send.")
+    return text
+
+
 @main.command(short_help="Check the configured models.")
-@click.option("--model", help="Name of the default model.  [the first there is]")
-@settings_options
+@options(CONFIG, MODEL)
 def doctor(file: Path | None, **given: Any) -> None:
     """Ask every configured model one short question: is it there, is the key accepted, does it
-    stream, how long until its first word. Exits with 1 unless all are well."""
+    stream, how long until its first word. Takes a minute for each at most, and costs a few words.
+    Exits with 1 unless all are well."""
     with sentences():
         import trio
 
-        from app import config
         from app.models.doctor import Finding, examine_configured
         from app.models.doctor import report as sentence
 
-        settings = config.load(os.environ, given, file)
-        env = {**os.environ, **({"UNBROKEN_MODEL": settings.model} if settings.model else {})}
+        settings = loaded(file, given)
 
         def told(finding: Finding) -> None:
             click.echo(sentence([finding]))
 
         findings = trio.run(
-            examine_configured, settings.model_configs(), env, settings.limits, told
+            examine_configured,
+            settings.model_configs(),
+            environment(settings),
+            settings.limits,
+            told,
         )
     sys.exit(0 if all(finding.good for finding in findings) else 1)
 
 
 @main.command(short_help="Exit with 0 if the server accepts work.")
-@settings_options
+@options(*FINDING)
 def health(file: Path | None, **given: Any) -> None:
-    """Exit with 0 if the server with these settings accepts work: for containers and monitors."""
+    """Exit with 0 if the server with these settings accepts work, with 1 if it does not say so
+    within 5 seconds: for containers and monitors."""
     with sentences():
-        from app import config
+        from app.cli_server import own_url
         from app.health import ask
 
-        ask(settings_url(config.load(os.environ, given, file)))
+        ask(own_url(loaded(file, given)))
     click.echo("ok")
 
 
 @main.command(short_help="Copy everything into one file.")
 @click.argument("copy", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--data", help="Folder of the database.  [the user data folder]")
-@click.option("--config", "file", type=click.Path(path_type=Path), help="Settings file.")
+@options(DATA, CONFIG)
 def backup(copy: Path, file: Path | None, **given: Any) -> None:
-    """Write everything to the new file COPY, also while the server runs."""
+    """Write everything to the new file COPY, also while the server runs. To use it, put it into a
+    data folder under the name unbroken.db.
+
+    \b
+    Example:
+      unbroken backup ~/unbroken-backup.db
+    """
     with sentences():
-        from app import config
+        from app.errors import InvalidError, NotFoundError
         from store.backup import back_up
 
-        settings = config.load(os.environ, given, file)
-        size = back_up(settings.database, copy)
+        database = loaded(file, given).database
+        if not database.is_file():
+            raise NotFoundError(f"There is no database at {database}; --data names its folder")
+        if not copy.parent.is_dir():
+            raise InvalidError(f"There is no folder {copy.parent} for the copy; make it first")
+        size = back_up(database, copy)
     click.echo(f"{copy}: {size / 1e6:.1f} MB")
 
 
 @main.command()
-@click.option("--full", is_flag=True, help="With all texts.")
+@click.option("--full", is_flag=True, help="With the text of each licence.")
 def licenses(full: bool) -> None:
     """Print the licences of everything inside."""
     from importlib.resources import files
@@ -251,23 +277,26 @@ def licenses(full: bool) -> None:
 
 @main.group(short_help="Run as a service of systemd.")
 def service() -> None:
-    """Run as a service of your own systemd: from login on, started again if it fails."""
+    """Run as a service of your own systemd: from login on, started again if it fails.
+
+    Keys of models go into ~/.config/unbroken/environment, as lines like OPENAI_API_KEY=sk-...
+    """
 
 
-@service.command()
-@serve_options
+@service.command(short_help="Install and start it.")
+@options(*SERVING)
 def install(file: Path | None, **given: Any) -> None:
-    """Install and start it, with these options of `unbroken serve`."""
+    """Install and start it, with these options of `unbroken serve`, and the unbroken.toml of this
+    folder if there is one. Once more with others: they replace the first."""
     with sentences():
-        from app import config
         from app import service_unit as unit
 
-        config.load(os.environ, given, file)  # better now than in a log
+        loaded(file, given)  # better now than in a log
         arguments = unit.arguments(file or unit.found(Path("unbroken.toml")), given)
         report(unit.install(unit.Places.of_user(), arguments, Path.home()))
 
 
-@service.command()
+@service.command(short_help="Stop and remove it; the data stays.")
 def uninstall() -> None:
     """Stop and remove it; the data stays."""
     with sentences():
@@ -289,22 +318,3 @@ def report(found: Any) -> None:
     click.echo("\n".join(found.lines))
     if not found.good:
         sys.exit(1)
-
-
-def settings_url(settings: "Settings") -> str:
-    """Where a server with these settings is, seen from this machine."""
-    wildcards = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "[::1]"}
-    host = wildcards.get(settings.host, settings.host)
-    host = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    base = settings.base_path.strip("/")
-    scheme = "https" if settings.cert else "http"
-    return f"{scheme}://{host}:{settings.port}/{base and f'{base}/'}"
-
-
-def settings_token(settings: "Settings") -> str | None:
-    """The token of a server with these settings; None where there is none yet."""
-    from app.access import load_token
-
-    path = Path(settings.token_file).expanduser() if settings.token_file else None
-    path = path or settings.folder / "access-token"
-    return load_token(path).token if path.exists() else None

@@ -25,7 +25,8 @@ def ask(url: str) -> None:
         connection.request("GET", f"{parts.path}readyz")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        raise _unavailable(f"No server answers at {url}: {error or type(error).__name__}") from None
+        reason = getattr(error, "strerror", None) or error or type(error).__name__
+        raise _unavailable(f"No server answers at {url}: {reason}") from None
     finally:
         connection.close()
     if status != 200:

@@ -5,16 +5,18 @@ connection, a restart of the server and a lost response are one and the same: as
 """
 
 import random
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import msgspec
 
 from app import events as ev
-from app.errors import AppError, UnavailableError
+from app.errors import AppError, InvalidError, UnavailableError
 
 POLL_SECONDS = 25.0
 # A poll answers within POLL_SECONDS; what takes longer than this besides is a dead connection.
@@ -28,6 +30,28 @@ PATIENCE_SECONDS = 300.0
 
 class RemoteError(AppError):
     """The server refused, or cannot be reached. `code` is the server's, or UNREACHABLE."""
+
+
+def trusting(file: Path, *, any_name: bool = False) -> ssl.SSLContext:
+    """Trusts the certificates in that PEM file, what they have signed, and nothing else.
+
+    Args:
+        any_name: the server's may be for another name than the one it is called by here.
+
+    Raises InvalidError (CONFIG_INVALID) for a file that holds no certificate.
+    """
+    try:
+        context = ssl.create_default_context(cafile=file)
+    except ssl.SSLError:
+        text = f"{file} holds no certificate (PEM)"
+        raise InvalidError(text, code="CONFIG_INVALID") from None
+    except OSError as error:
+        text = f"{file} cannot be read: {error.strerror}"
+        raise InvalidError(text, code="CONFIG_INVALID") from None
+    # A server's own certificate is enough, also where another one has signed it.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.check_hostname = not any_name
+    return context
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -54,6 +78,7 @@ class Remote:
     Args:
         url: where the server is, or the link that it prints, with the token in it.
         token: for a server that asks for one; None: that of the link, if any.
+        tls: which certificates are trusted, from `trusting`; None: those that this system trusts.
         waiting: told why, once each time, when a request has to be made again.
         transport, sleep: for tests.
     """
@@ -63,12 +88,13 @@ class Remote:
         url: str,
         token: str | None = None,
         *,
+        tls: ssl.SSLContext | None = None,
         waiting: Callable[[str], None] = lambda reason: None,
         transport: httpx2.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
-        self.url = httpx2.URL(url)
+        self.url = _address(url)
         token = token or self.url.params.get("token")
         self.url = self.url.copy_with(query=None, path=self.url.path.rstrip("/") + "/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -78,6 +104,7 @@ class Remote:
             headers={"User-Agent": "unbroken", **headers},
             timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
             transport=transport,
+            verify=True if tls is None else tls,
             # The server is ours and near; a proxy for the outside world knows no way to it.
             trust_env=False,
         )
@@ -147,8 +174,7 @@ class Remote:
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
     def _unreachable(self, error: httpx2.HTTPError) -> RemoteError:
-        text = f"No Unbroken answers at {self.url}: {error or type(error).__name__}"
-        return RemoteError(text, code="UNREACHABLE")
+        return RemoteError(_unreachable(self.url, error), code="UNREACHABLE")
 
 
 class Following:
@@ -175,6 +201,50 @@ class Following:
             event = _event(bytes(self._found.popleft()))
             if event is not None:
                 return event
+
+
+def _address(url: str) -> httpx2.URL:
+    """Raises InvalidError (CONFIG_INVALID)."""
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        parsed = httpx2.URL()
+    if parsed.scheme not in ("http", "https") or not parsed.host or (parsed.port or 1) > 65535:
+        # Not shown: a token may be in it.
+        text = "That is no address of a server; write one like http://127.0.0.1:8137"
+        raise InvalidError(text, code="CONFIG_INVALID")
+    return parsed
+
+
+def _unreachable(url: httpx2.URL, error: httpx2.HTTPError) -> str:
+    """A sentence that says what to do about it, where that is known."""
+    nobody = f"No Unbroken answers at {url}"
+    cause = _cause(error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        if cause.verify_code in _OTHER_NAME:
+            return f"The certificate of {url} is for another name: {cause.verify_message}"
+        text = f"The certificate of {url} is not trusted here: {cause.verify_message}"
+        return f"{text}. If it is the right one, --ca FILE names it"
+    if isinstance(cause, ssl.SSLError):
+        return f"{nobody} by https: {cause.reason or cause}. Perhaps it speaks http"
+    if isinstance(cause, ConnectionRefusedError):
+        return f"{nobody}: nothing listens there. Start one with `unbroken`, or name it by --server"
+    if isinstance(error, httpx2.ConnectTimeout):
+        return f"{nobody} within {CONNECT_SECONDS:g} seconds"
+    if isinstance(error, httpx2.RemoteProtocolError) and url.scheme == "http":
+        return f"{nobody}: {error} Perhaps it speaks https"
+    return f"{nobody}: {error or type(error).__name__}"
+
+
+# Of OpenSSL's verification: the certificate is good, and for somebody else.
+_OTHER_NAME = (62, 63, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, EMAIL_, IP_ADDRESS_
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The first one: what the system said, below what libraries made of it."""
+    while below := error.__cause__ or error.__context__:
+        error = below
+    return error
 
 
 class _Refusal(msgspec.Struct, frozen=True):

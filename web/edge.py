@@ -64,11 +64,22 @@ class WebEdge:
 def _tls(settings: Settings) -> ssl.SSLContext | None:
     if not settings.cert and not settings.key:
         return None
+    if not settings.cert:
+        raise ListenError("A key without its certificate: give both, --cert and --key.")
+    cert, key = settings.cert, settings.key or settings.cert
+    for what, file in (("certificate", cert), ("private key", key)):
+        try:
+            with open(file, "rb"):
+                pass
+        except OSError as error:
+            raise ListenError(f"The {what} {file} cannot be read: {error.strerror}.") from error
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(settings.cert, settings.key or None)
+        context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as error:
-        raise ListenError(f"The certificate or its key cannot be used: {error}") from error
+        reason = getattr(error, "reason", None) or "they are not both PEM files"
+        text = f"The certificate {cert} and its key {key} cannot be used together: {reason}."
+        raise ListenError(text) from error
     return context
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import re
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,8 @@ import trustme
 
 from app import health
 from app.banner import banner
-from app.errors import UnavailableError
+from app.config_folder import prepare
+from app.errors import InvalidError, UnavailableError
 from app.models.catalogue import ModelInfo
 from store.backup import back_up
 from tests.crash.server import RunningServer, running_server
@@ -43,6 +47,25 @@ class Shell:
             text=True,
             timeout=SECONDS,
         )
+
+    def start(self, *arguments: str, **changes: str) -> list[str]:
+        """The lines that a server says when it is ready; it is stopped then."""
+        lines = []
+        with subprocess.Popen(
+            [sys.executable, "-m", "app", "--port", "0", *arguments],
+            cwd=self.folder,
+            env={**self.variables, **changes},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.append(line.rstrip("\n"))
+                if line.startswith("  stop"):
+                    process.terminate()
+        assert process.returncode == 0, lines
+        return lines
 
 
 @pytest.fixture
@@ -110,6 +133,41 @@ def test_start_without_a_model_says_how_to_connect_one(
         assert way in text
 
 
+def test_start_says_which_model_of_the_provider_it_is(tmp_path: Path) -> None:
+    models = [ModelInfo("openai", "openai", "gpt-5-mini", False)]
+    assert banner("http://x", tmp_path, "openai", models)[2] == "  model  openai (gpt-5-mini)"
+    models = [ModelInfo("openai", "openai", "", False)]  # one that the server is asked for later
+    assert banner("http://x", tmp_path, "openai", models)[2] == "  model  openai"
+
+
+def test_start_tells_of_a_key_that_is_missing_and_starts_all_the_same(shell: Shell) -> None:
+    (shell.folder / "unbroken.toml").write_text(
+        "[models.one]\nmodel = 'x'\napi_key_env = 'NO_SUCH_KEY'\n"
+        "[models.two]\nmodel = 'y'\napi_key_file = 'no-such-file'\n"
+    )
+    assert shell.start()[2:] == [
+        "  model  one (x), and 1 more to choose from",
+        "  note   The model one has no key: the variable NO_SUCH_KEY is not set.",
+        "  note   The model two has no key: the file no-such-file cannot be read "
+        "(No such file or directory).",
+        "  stop   Ctrl+C; running answers go on at the next start",
+    ]
+
+
+def test_start_with_a_key_of_anthropic_alone_takes_its_model(shell: Shell) -> None:
+    lines = shell.start(ANTHROPIC_API_KEY="key")
+    assert lines[2] == "  model  anthropic (claude-sonnet-4-5)"
+
+
+def test_a_variable_that_is_misspelled_is_told(shell: Shell, server: RunningServer) -> None:
+    done = shell.run("health", "--port", port_of(server), UNBROKEN_PROT="1")
+    assert done.returncode == 0
+    assert done.stderr == (
+        "Warning: UNBROKEN_PROT is no variable of Unbroken and is ignored; "
+        "did you mean UNBROKEN_PORT?\n"
+    )
+
+
 def test_start_counts_the_other_models(tmp_path: Path) -> None:
     models = [ModelInfo(name, "x", name, False) for name in ("a", "b", "c")]
     assert banner("http://x", tmp_path, "b", models)[2] == "  model  b, and 2 more to choose from"
@@ -123,19 +181,59 @@ def test_start_counts_the_other_models(tmp_path: Path) -> None:
         ([], {"UNBROKEN_TURN_TIMEOUT": "soon"}, "turn_timeout: 'soon' is not a duration"),
         (["--model", "nobody"], {}, "There is no model named nobody"),
         (["--host", "192.0.2.1"], {}, "192.0.2.1"),
-        (["--data", "/dev/null/x"], {}, "/dev/null/x"),
-        (["--cert", "none.pem", "--key", "none.pem"], {}, "The certificate or its key"),
+        (["--data", "/dev/null/x"], {}, "/dev/null/x cannot be used: /dev/null is a file, not a"),
+        (["--data", "file"], {}, "file is a file, not a folder. --data names another"),
+        (["--data", "/proc/x"], {}, "The data folder /proc/x cannot be used: /proc/x: No such"),
+        (["--data", "no-database"], {}, "no-database/unbroken.db cannot be used: file is not a da"),
+        (["--data", "a-folder"], {}, "a-folder/unbroken.db cannot be used: unable to open"),
+        (["--data", "newer"], {}, "The database is of schema 9999, this version of Unbroken knows"),
+        (["--config", "broken.toml"], {}, "broken.toml cannot be read: Invalid value (at line 2, "),
+        (["--config", "a-folder"], {}, "a-folder cannot be read: Is a directory"),
+        (["--cert", "none.pem", "--key", "none.pem"], {}, "The certificate none.pem cannot be rea"),
+        (["--cert", "file", "--key", "none.pem"], {}, "The private key none.pem cannot be read: N"),
+        (["--cert", "file", "--key", "file"], {}, "The certificate file and its key file cannot "),
+        (["--key", "file"], {}, "A key without its certificate: give both, --cert and --key"),
+        (
+            ["--token-file", "a-folder"],
+            {},
+            "The token file a-folder cannot be read: Is a directory",
+        ),
+        (["--token-file", "file"], {}, "The token file file has to be readable by its owner alone"),
+        ([], {"OPENAI_BASE_URL": "x"}, "OPENAI_BASE_URL has to be http(s)://host:port/path"),
     ],
 )
 def test_what_stands_in_the_way_of_a_start_is_one_line(
     shell: Shell, arguments: list[str], variables: dict[str, str], text: str
 ) -> None:
+    (shell.folder / "file").write_text("hello")
+    (shell.folder / "file").chmod(0o644)
+    (shell.folder / "broken.toml").write_text("port = 1\nhost = here\n")
+    for name in ("no-database", "a-folder/unbroken.db", "newer"):
+        (shell.folder / name).mkdir(parents=True)
+    (shell.folder / "no-database" / "unbroken.db").write_text("no database at all. " * 99)
+    with closing(sqlite3.connect(shell.folder / "newer" / "unbroken.db")) as database, database:
+        database.execute("CREATE TABLE migration (number INTEGER, applied_at INTEGER)")
+        database.execute("INSERT INTO migration VALUES (9999, 0)")
     done = shell.run("serve", *arguments, **{"UNBROKEN_PORT": "0", **variables})
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith("Error: ")
     assert text in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_data_folder_that_may_not_be_written_into_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    with pytest.raises(InvalidError, match="cannot be used: this user may not write into it"):
+        prepare(tmp_path)
+
+
+def test_a_data_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    prepare(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    prepare(tmp_path / "a" / "b")
 
 
 def test_a_port_that_is_taken_is_one_line(shell: Shell) -> None:
@@ -152,6 +250,26 @@ def test_a_data_folder_in_use_is_one_line(shell: Shell, server: RunningServer) -
     assert done.returncode == 1
     assert f"in use by process {server.pid}" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *([], ["serve"], ["send"], ["doctor"], ["health"], ["backup"], ["licenses"], ["service"]),
+        *(["service", "install"], ["service", "uninstall"], ["service", "status"]),
+    ],
+)
+def test_help_fits_a_terminal_and_leaves_no_option_unexplained(
+    shell: Shell, command: list[str]
+) -> None:
+    done = shell.run(*command, "--help", COLUMNS="80")
+    assert done.returncode == 0
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    options = done.stdout.partition("\nOptions:\n")[2].partition("\nCommands:\n")[0]
+    for entry in re.split(r"\n(?=  --)", f"\n{options}")[1:]:
+        names, _, text = entry.strip().partition("  ")
+        text = text or entry.partition("\n")[2]
+        assert text.strip().endswith((".", "]")), names
 
 
 # health
@@ -258,6 +376,12 @@ def test_backup_of_no_database_says_so(shell: Shell) -> None:
     done = shell.run("backup", "copy.db", "--data", "nowhere")
     assert done.returncode == 1
     assert done.stderr.startswith("Error: There is no database at ")
+
+
+def test_backup_into_no_folder_says_so(shell: Shell, server: RunningServer) -> None:
+    done = shell.run("backup", "none/copy.db", "--data", str(server.data))
+    assert done.returncode == 1
+    assert done.stderr == "Error: There is no folder none for the copy; make it first\n"
 
 
 def test_backup_that_fails_leaves_nothing(tmp_path: Path) -> None:

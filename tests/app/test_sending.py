@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -16,6 +17,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import trustme
 
 from app.events import AnyEvent
 from app.remote import PATIENCE_SECONDS, Remote, RemoteError
@@ -149,6 +151,97 @@ def test_a_server_that_asks_for_a_token_gets_the_one_it_made(tmp_path: Path) -> 
             timeout=SECONDS,
         )
         assert done.stdout == "here\n"
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "-"])
+def test_nothing_to_send_is_said_before_anybody_is_asked(tmp_path: Path, text: str) -> None:
+    done = send(tmp_path, text, "--server", "http://127.0.0.1:9")
+    assert done.returncode == 2
+    what = b"The standard input" if text == "-" else b"TEXT"
+    assert done.stderr.endswith(b"Error: " + what + b" is empty: there is nothing to send.\n")
+
+
+@pytest.mark.parametrize(("text", "given"), [(b"\xff", b""), (b"-", b"caf\xe9")])
+def test_what_is_no_text_is_not_sent(tmp_path: Path, text: bytes, given: bytes) -> None:
+    done = send(tmp_path, text, "--server", "http://127.0.0.1:9", given=given)
+    assert done.returncode == 2
+    assert done.stderr.endswith(b" is no text in UTF-8.\n")
+
+
+@pytest.mark.parametrize("url", ["foo", "127.0.0.1:8137", "ht tp://x", "http://", "http://h:99999"])
+def test_what_is_no_address_is_refused_at_once(tmp_path: Path, url: str) -> None:
+    done = send(tmp_path, "hello", "--server", url)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"Error: That is no address of a server; write one like http")
+
+
+def test_a_server_that_does_not_run_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    done = send(tmp_path, "hello", "--port", str(port))
+    assert done.returncode == 1
+    assert done.stderr.decode() == (
+        f"Error: No Unbroken answers at http://127.0.0.1:{port}/: nothing listens there. "
+        "Start one with `unbroken`, or name it by --server\n"
+    )
+
+
+def test_a_certificate_of_its_own_is_trusted_where_it_is_named(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost")
+    cert, key, ca = (tmp_path / f"{name}.pem" for name in ("cert", "key", "ca"))
+    certificate.cert_chain_pems[0].write_to_path(cert)
+    certificate.private_key_pem.write_to_path(key)
+    authority.cert_pem.write_to_path(ca)
+    with running_server(tmp_path, cert=str(cert), key=str(key)) as server:
+        port = server.url.rpartition(":")[2].strip("/")
+        url = f"https://localhost:{port}"
+
+        refused = send(tmp_path, "echo hi", "--server", url)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(b"Error: The certificate of https://localhost:")
+        assert refused.stderr.endswith(b". If it is the right one, --ca FILE names it\n")
+
+        for trusted in (ca, cert):
+            done = send(tmp_path, "echo hi", "--server", url, "--ca", str(trusted))
+            assert (done.returncode, done.stdout) == (0, b"hi\n"), done.stderr
+
+        other = send(tmp_path, "hi", "--server", f"https://127.0.0.1:{port}", "--ca", str(ca))
+        assert other.returncode == 1
+        assert b" is for another name: " in other.stderr
+
+        for file, reason in (
+            (key, b"holds no certificate"),
+            (tmp_path / "none", b"cannot be read"),
+        ):
+            wrong = send(tmp_path, "hi", "--server", url, "--ca", str(file))
+            assert (wrong.returncode, wrong.stderr.count(b"\n")) == (1, 1)
+            assert reason in wrong.stderr
+
+        # On its own machine it is known by its settings, whatever name its certificate has.
+        done = send(tmp_path, "echo hi", "--port", port, UNBROKEN_CERT=str(cert))
+        assert (done.returncode, done.stdout) == (0, b"hi\n"), done.stderr
+
+
+def test_https_where_there_is_none_is_said(server: RunningServer, tmp_path: Path) -> None:
+    url = server.url.replace("http:", "https:")
+    done = send(tmp_path, "hi", "--server", url)
+    assert done.returncode == 1
+    assert b" by https: " in done.stderr
+    assert done.stderr.endswith(b". Perhaps it speaks http\n")
+
+
+def send(
+    folder: Path, text: str | bytes, *arguments: str, given: bytes = b"", **variables: str
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "app", "send", text, *arguments],
+        cwd=folder,
+        env={"HOME": str(folder), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)} | variables,
+        input=given,
+        capture_output=True,
+        timeout=SECONDS,
+    )
 
 
 # The client, against a server that misbehaves

@@ -82,7 +82,8 @@ class Demo:
             del self._failures[next(iter(self._failures))]
         self._failures[key] = failures + 1
         await voice.say(say.FLAKY_OPENING)
-        text = say.FLAKY_ERROR.format(n=failures + 1, total=total)
+        of = f"{total} that fails" if total == 1 else f"{total} that fail"
+        text = say.FLAKY_ERROR.format(n=failures + 1, of=of)
         raise ModelError(text, code="MODEL_OVERLOADED", retryable=True)
 
 
@@ -223,8 +224,14 @@ def _unit(text: str) -> float:
 
 
 def _spoken(seconds: float) -> str:
+    """As in "2 minutes 1 second"; below two minutes in seconds alone."""
     whole = round(seconds)
-    if whole < 120:
-        return f"{whole} seconds"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} minutes" + (f" {rest} seconds" if rest else "")
+    minutes, rest = divmod(whole, 60) if whole >= 120 else (0, whole)
+    hours, minutes = divmod(minutes, 60)
+    named = [(hours, "hour"), (minutes, "minute"), (rest, "second")]
+    spoken = [_count(number, unit) for number, unit in named if number]
+    return " ".join(spoken) or "0 seconds"
+
+
+def _count(number: int, one: str) -> str:
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"

@@ -126,18 +126,18 @@ cannot show it.
 """
 
 TOOL_DONE = """\
-The tool has answered:
+This came back:
 
 {results}
 
-That is all the demonstration model wanted from it.
+That is all the demonstration model wanted to know.
 """
 
 FAIL_OPENING = "This answer is going to fail in a moment; what is written so far is kept. "
 FAIL_ERROR = "This is the failure you asked for; the demonstration model works."
 
 FLAKY_OPENING = "This attempt is going to fail; its text will be withdrawn. "
-FLAKY_ERROR = "This is the temporary failure you asked for (attempt {n} of {total} that fail)."
+FLAKY_ERROR = "This is the temporary failure you asked for (attempt {n} of {of})."
 FLAKY_SUCCESS = """\
 This attempt worked, after {failures} that failed. What the failed ones had written is gone from \
 the answer, in every tab.

@@ -1,6 +1,7 @@
 """The built-in demonstration model."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -92,6 +93,27 @@ async def test_a_long_turn(
     assert seconds <= trio.current_time() - began < seconds + 10
 
 
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [
+        ("long 1", "1 second"),
+        ("long 2", "2 seconds"),
+        ("long 0", "0 seconds"),
+        ("long 60", "60 seconds"),
+        ("long 2 minutes", "2 minutes"),
+        ("long 121", "2 minutes 1 second"),
+        ("long 1 hour", "1 hour"),
+    ],
+)
+async def test_a_long_turn_counts_as_people_do(
+    sink: Recorder, text: str, spoken: str, autojump_clock: MockClock
+) -> None:
+    await play(text, sink)
+    assert f"This goes on for about {spoken}. " in sink.all_text
+    assert sink.all_text.endswith(f"\nThat was {spoken}. The demonstration is over.\n")
+    assert not re.search(r"\b1 (seconds|minutes|hours)\b", sink.all_text)
+
+
 async def test_thinking_comes_before_the_answer(sink: Recorder, autojump_clock: MockClock) -> None:
     await play("think about it", sink)
     assert sink.kinds == ["reasoning", "end_part", "text"]
@@ -143,6 +165,8 @@ async def test_a_failure_that_passes(text: str, failures: int, autojump_clock: M
             with pytest.raises(ModelError) as caught:
                 await demo.respond(ask(text), Recorder())
             assert caught.value.retryable
+        last = {1: "(attempt 1 of 1 that fails)", 3: "(attempt 3 of 3 that fail)"}
+        assert last[failures] in caught.value.text
         sink = Recorder()
         await demo.respond(ask(text), sink)
         assert sink.all_text == said.FLAKY_SUCCESS.format(failures=failures)

@@ -30,11 +30,13 @@ class BenchmarkError(Exception):
 class Turn:
     """What the benchmark's model is asked for: `m` deltas of `size` bytes, `rate` a second each.
 
+    `burst`: how many of them come back to back, with a pause after them that keeps the rate.
     `at`: wall-clock ms of the first, `tail`: ms from the last to the end of the turn.
     """
 
     m: int
     rate: float = 0
+    burst: int = 1
     size: int = 40
     at: float = 0
     tail: int = 0
@@ -48,7 +50,10 @@ class Client:
 
     def start(self, turn: Turn) -> str:
         """Send the message that starts it. Returns the id of its stream."""
-        text = f"m={turn.m} rate={turn.rate:g} size={turn.size} at={turn.at:.3f} tail={turn.tail}"
+        text = (
+            f"m={turn.m} rate={turn.rate:g} burst={turn.burst} size={turn.size} "
+            f"at={turn.at:.3f} tail={turn.tail}"
+        )
         body = {"id": str(uuid.uuid4()), "parts": [{"type": "text", "text": text}]}
         path = f"/api/threads/{uuid.uuid4()}/messages"
         return str(json.loads(self._request("POST", path, json.dumps(body)))["stream"])

@@ -25,12 +25,16 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Load:
-    """`turns` at once, each with `readers` and `m` deltas at `rate` a second (0: full speed)."""
+    """`turns` at once, each with `readers` and `m` deltas at `rate` a second (0: full speed).
+
+    `burst`: that many deltas of a turn back to back, as networks deliver them, at the same rate.
+    """
 
     turns: int
     readers: int
     rate: float
     m: int
+    burst: int = 1
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,9 @@ STREAMING = {
     "fanout": Streaming("one turn, 100 readers", Load(1, 100, 100, 400), Load(1, 100, 100, 50)),
     "woken": Streaming("10 000 separate deltas/s", Load(200, 1, 50, 250), Load(200, 1, 50, 25)),
     "crowd": Streaming("25 000 separate deltas/s", Load(500, 1, 50, 200), Load(500, 1, 50, 15)),
+    "bursts": Streaming(
+        "25 000 deltas/s in bursts of 5", Load(500, 1, 50, 200, 5), Load(500, 1, 50, 15, 5)
+    ),
     "full": Streaming("20 turns, full speed", Load(20, 1, 0, 4000), Load(20, 1, 0, 400)),
     "full-5": Streaming("the same, 5 readers each", Load(20, 5, 0, 2000), Load(20, 5, 0, 200)),
 }
@@ -114,9 +121,10 @@ def streaming(server: Server, load: Load) -> Figures:
 def _streaming(server: Server, load: Load, at: float) -> Figures | None:
     """None: not everything was there at the wall-clock second `at`."""
     # Spread over one interval: without that all turns would speak in the same millisecond.
-    apart = 1000 / load.rate / load.turns if load.rate else 0
+    apart = 1000 * load.burst / load.rate / load.turns if load.rate else 0
     wanted = [
-        Turn(load.m, load.rate, at=at * 1000 + i * apart, tail=TAIL_MS) for i in range(load.turns)
+        Turn(load.m, load.rate, load.burst, at=at * 1000 + i * apart, tail=TAIL_MS)
+        for i in range(load.turns)
     ]
     with turns(server, wanted) as streams, reading(server) as readers:
         for stream in streams:

@@ -114,10 +114,13 @@ def test_a_stream_that_breaks_off_is_no_figure() -> None:
 def test_a_real_server_is_measured(tmp_path: Path) -> None:
     with running(tmp_path / "data") as server:
         live = scenarios.streaming(server, Load(turns=2, readers=2, rate=100, m=20))
+        bursts = scenarios.streaming(server, Load(turns=2, readers=1, rate=100, m=20, burst=5))
         again = scenarios.resume(server, m=40, rate=200, repeats=2)
         assert server.memory() > 1_000_000
     assert 0 < live["p50_ms"] <= live["p99_ms"] <= live["max_ms"]
     assert live["events_per_s"] > 0
     assert live["cpu_s_per_m_deltas"] > 0
+    # Those of a burst wait for the same commit, and are merged.
+    assert 0 < bursts["events_per_s"] < bursts["deltas_per_s"]
     assert 0 < again["finished_first_ms"] <= again["finished_ms"]
     assert 0 < again["live_first_ms"] <= again["live_ms"]

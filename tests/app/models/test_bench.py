@@ -42,6 +42,31 @@ async def test_rate_tail_and_no_stall_meanwhile(
     assert sink.count("progress") == 3
 
 
+async def test_bursts_come_back_to_back_at_the_same_mean_rate(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    moments: list[float] = []
+
+    class Clocked(Recorder):
+        def text(self, delta: str) -> None:
+            moments.append(trio.current_time())
+            super().text(delta)
+
+    began = trio.current_time()
+    await Bench().respond(ask("m=12 rate=2 burst=5"), sink := Clocked())
+    seconds = [moment - began for moment in moments]
+    assert seconds == pytest.approx([0.0] * 5 + [2.5] * 5 + [5.0] * 2)
+    assert [delta[1:7] for delta in sink.text_deltas] == [f"{seq:06d}" for seq in range(12)]
+
+
+@pytest.mark.parametrize("burst", ["burst=0", "burst=5 rate=0"])
+async def test_a_burst_of_none_is_one_and_full_speed_has_no_pauses(
+    sink: Recorder, burst: str
+) -> None:
+    await Bench().respond(ask(f"m=10 {burst}"), sink)
+    assert len(sink.text_deltas) == 10
+
+
 async def test_nothing_before_the_given_moment(
     sink: Recorder, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -66,7 +91,7 @@ async def test_at_full_speed_others_get_a_turn_after_every_delta(sink: Recorder)
     assert ticks >= 200
 
 
-@pytest.mark.parametrize("text", ["m=2000000", "size=5000000"])
+@pytest.mark.parametrize("text", ["m=2000000", "size=5000000", "burst=1001"])
 async def test_parameters_out_of_range(sink: Recorder, text: str) -> None:
     with pytest.raises(ModelError) as caught:
         await Bench().respond(ask(text), sink)

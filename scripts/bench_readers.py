@@ -68,12 +68,20 @@ class Client:
         self._http.close()
 
     def _request(self, method: str, path: str, body: str | None = None) -> bytes:
-        self._http.request(method, path, body, {"Content-Type": "application/json"})
-        answer = self._http.getresponse()
+        try:
+            answer = self._answer(method, path, body)
+        except (http.client.RemoteDisconnected, ConnectionError):
+            # It was idle for longer than the server keeps one. Ids make a request safe to repeat.
+            self._http.close()
+            answer = self._answer(method, path, body)
         data = answer.read()
         if answer.status >= 300:
             raise BenchmarkError(f"{method} {path} was answered {answer.status}: {data[:200]!r}")
         return data
+
+    def _answer(self, method: str, path: str, body: str | None) -> http.client.HTTPResponse:
+        self._http.request(method, path, body, {"Content-Type": "application/json"})
+        return self._http.getresponse()
 
 
 class Reader:

@@ -1,5 +1,6 @@
 """The benchmark counts what was delivered, and refuses figures of a server that lost something."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from socket import create_server, socket
 import pytest
 
 import bench_scenarios as scenarios
-from bench_readers import BenchmarkError, Reader, Readers
+from bench_readers import BenchmarkError, Client, Reader, Readers
 from bench_scenarios import Load
 from bench_server import running
 
@@ -109,6 +110,26 @@ def test_a_stream_that_breaks_off_is_no_figure() -> None:
                 readers.until(20)
         finally:
             readers.close()
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_made_anew() -> None:
+    with create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            for _ in range(2):
+                connection, _ = listening.accept()
+                with connection:
+                    assert connection.recv(65_536).startswith(b"GET /healthz ")
+                    connection.sendall(b"HTTP/1.1 200 \r\ncontent-length: 0\r\n\r\n")
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        client = Client(listening.getsockname())
+        client.health()
+        client.health()
+        client.close()
+        serving.join(20)
+    assert not serving.is_alive()
 
 
 def test_a_real_server_is_measured(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_export(chat: Chat) -> None:
     for item, ending in (("export-markdown", ".md"), ("export-json", ".json")):
         with chat.page.expect_download() as download:
             choose(chat, "take this along", item)
-        assert download.value.suggested_filename == f"{chat.thread}{ending}"
+        assert download.value.suggested_filename == f"take this along{ending}"
         text = Path(download.value.path()).read_text(encoding="utf-8")
         assert text.count("take this along") >= 2
 

@@ -3,13 +3,15 @@
 import base64
 import binascii
 import re
+import unicodedata
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 import msgspec
 from quart import Blueprint, Response, request
 
 from app.errors import InvalidError
-from app.export import as_markdown
+from app.export import as_markdown, file_name
 from app.lifetime import Services
 from app.threads import Position, ThreadChange
 from app.turns.intake import During, Submission
@@ -113,13 +115,14 @@ def blueprint(services: Services) -> Blueprint:
     async def export(thread: str) -> Response:
         snapshot = await services.threads.snapshot(checked(thread, "thread"))
         kind = request.args.get("format", "markdown")
+        name = file_name(snapshot.thread.title)
         if kind == "json":
-            return _download(json_reply(snapshot), f"{thread}.json")
+            return _download(json_reply(snapshot), name, "json")
         if kind != "markdown":
             raise InvalidError("`format` is markdown or json", code="QUERY_INVALID")
         text = as_markdown(snapshot)
         reply = Response(text, content_type="text/markdown; charset=utf-8")
-        return _download(reply, f"{thread}.md")
+        return _download(reply, name, "md")
 
     @routes.delete("/api/threads/<thread>")
     async def delete(thread: str) -> Response:
@@ -155,8 +158,14 @@ async def _submit(services: Services, submission: Submission) -> Response:
     return json_reply(view, 202)
 
 
-def _download(reply: Response, name: str) -> Response:
-    reply.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+def _download(reply: Response, name: str, ending: str) -> Response:
+    """As a file of that name. Old programs read the first form, which has ASCII alone and no "%",
+    all others the second (RFC 6266, appendix D)."""
+    latin = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = file_name(latin.replace("%", " "))  # again: what a letter stands for may be forbidden
+    exact = quote(f"{name}.{ending}", safe="!#$&+^`|")
+    disposition = f"attachment; filename=\"{plain}.{ending}\"; filename*=UTF-8''{exact}"
+    reply.headers["Content-Disposition"] = disposition
     return reply
 
 

@@ -73,23 +73,27 @@ class TurnService:
 
         Orphans of an earlier life are settled before it reports that it has started.
         """
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            try:
-                await self._restore()
-                task_status.started()
-                await drain.wait()
-                self._stopping = True
-                self._supervisor.promoting = False
-                with trio.move_on_after(self._grace):
-                    while self._running():
-                        await self._idle.wait()
-            finally:
-                # A commit that is under way may still want to start something.
-                self._nursery = None
-            nursery.cancel_scope.cancel(reason="shutdown")
-        with trio.move_on_after(RELEASE_SECONDS, shield=True):
-            await self._release()
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                try:
+                    await self._restore()
+                    task_status.started()
+                    await drain.wait()
+                    self._stopping = True
+                    self._supervisor.promoting = False
+                    with trio.move_on_after(self._grace):
+                        while self._running():
+                            await self._idle.wait()
+                finally:
+                    # A commit that is under way may still want to start something.
+                    self._nursery = None
+                nursery.cancel_scope.cancel(reason="shutdown")
+        finally:
+            # Also where a second signal cancels the grace: who is impatient has crashed nothing.
+            if drain.is_set():
+                with trio.move_on_after(RELEASE_SECONDS, shield=True):
+                    await self._release()
         self.stopped.set()
 
     async def _release(self) -> None:

@@ -126,9 +126,9 @@ async def test_turn_that_did_not_end_goes_on_and_no_crash_is_counted(tmp_path: P
         assert turn.outcome["outcome"] == "finished"
 
 
-@pytest.mark.requirement("T7")
-async def test_second_signal_ends_it_at_once(tmp_path: Path) -> None:
-    with running_server(tmp_path, model="bench", grace="600") as server:
+@pytest.mark.requirement("T7", "R2")
+async def test_second_signal_ends_it_at_once_and_no_crash_is_counted(tmp_path: Path) -> None:
+    with running_server(tmp_path, model="bench", grace="600", max_recoveries="0") as server:
         turn = Turn(server, "twice", QUIET)
         async with new_http() as http, trio.open_nursery() as nursery:
             await turn.send(http)
@@ -139,9 +139,10 @@ async def test_second_signal_ends_it_at_once(tmp_path: Path) -> None:
             with pytest.raises(subprocess.TimeoutExpired):
                 server.wait(0.2)  # the grace goes on
             server.terminate()
-            await trio.to_thread.run_sync(server.wait, 2 + SLACK_SECONDS)
-        server.start(max_recoveries="3")
-        assert row(server)[0] == "running"
+            assert await trio.to_thread.run_sync(server.wait, 2 + SLACK_SECONDS) == 0
+        assert row(server) == ("running", 0, 1)
+        server.start()
+        assert row(server)[0] == "running", "it goes on in the next life"
 
 
 @pytest.mark.requirement("T7")

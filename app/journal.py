@@ -11,14 +11,11 @@ from typing import Literal, NamedTuple
 import trio
 
 from app.errors import InvalidError, NotFoundError
-from app.tail import Tail
+from app.tail import PIECE_BYTES, Tail
 from store import segments, streams, turns
 from store.database import Connection, Database
 from store.segments import Segment
 from store.streams import StreamRow
-
-# How much a reader that is behind reads from the store, or sends, at once.
-READ_BYTES = 256 * 1024
 
 # The bell rings so often per heartbeat; a reader speaks if it was silent for the rest. So the
 # silence on the wire is between 0.7 and 1 heartbeat.
@@ -51,8 +48,8 @@ class Stored(NamedTuple):
 
 def look_after(connection: Connection, row: StreamRow, seq: int) -> Stored:
     """What is stored of a stream after `seq`, as much as is read at once."""
-    found = segments.read_after(connection, row.number, seq, READ_BYTES)
-    return Stored(found, row, sum(len(segment.frames) for segment in found) < READ_BYTES)
+    found = segments.read_after(connection, row.number, seq, PIECE_BYTES)
+    return Stored(found, row, sum(len(segment.frames) for segment in found) < PIECE_BYTES)
 
 
 class Journal:
@@ -196,8 +193,7 @@ class Reader:
             if tail is None or not tail.holds(self.seq):
                 found = await self._from_store()
             elif self.seq < tail.durable:
-                found = tail.after(self.seq)
-                self.seq = tail.durable
+                self.seq, found = tail.after(self.seq)
             elif tail.lost:
                 self._tail = None  # the store knows the successor
                 continue

@@ -19,12 +19,16 @@ from store.segments import Segment
 # cut when it is twice as long, so the cut costs nothing per event.
 KEEP_FRAMES = 5_000
 KEEP_BYTES = 4 * 1024 * 1024
-# A merged delta stays small enough for one network write and one reducer step.
+# A delta stays small enough for one network write and one reducer step: larger ones are cut, and
+# those that merge stop there. In characters; a character has four bytes at most.
 MERGE_BYTES = 16 * 1024
+# A segment ends with the event that reaches it; so does what a reader is given at once. What a
+# reader does not take off our hands is kept for it alone, so this bounds what a stalled one costs.
+PIECE_BYTES = 64 * 1024
 # What an event costs beside its text, for the bound on pending bytes.
 EVENT_OVERHEAD = 64
 
-Merging = ev.TextDelta | ev.ReasoningDelta
+Merging = ev.TextDelta | ev.ReasoningDelta | ev.ToolInputDelta
 
 
 def frame(stream: str, seq: int, event: ev.Event) -> bytes:
@@ -37,11 +41,11 @@ class _Delta:
 
     __slots__ = ("id", "kind", "pieces", "size")
 
-    def __init__(self, first: Merging) -> None:
-        self.kind = type(first)
-        self.id = first.id
-        self.pieces = [first.delta]
-        self.size = len(first.delta)
+    def __init__(self, kind: type[Merging], id_: str, delta: str) -> None:
+        self.kind = kind
+        self.id = id_
+        self.pieces = [delta]
+        self.size = len(delta)
 
     def event(self) -> ev.Event:
         pieces = self.pieces
@@ -91,21 +95,27 @@ class Tail:
         size = 0
         for event in events:
             if isinstance(event, ev.TextDelta | ev.ReasoningDelta):
-                size += len(event.delta)
-                last = pending[-1] if pending else None
-                if (
-                    type(last) is _Delta
-                    and last.id == event.id
-                    and last.kind is type(event)
-                    and last.size < MERGE_BYTES
-                ):
-                    last.pieces.append(event.delta)
-                    last.size += len(event.delta)
-                    continue
-                pending.append(_Delta(event))
+                id_, delta = event.id, event.delta
+            elif isinstance(event, ev.ToolInputDelta):
+                id_, delta = event.tool_call_id, event.input_text_delta
             else:
                 pending.append(event)
-            size += EVENT_OVERHEAD
+                size += EVENT_OVERHEAD
+                continue
+            size += len(delta)
+            last = pending[-1] if pending else None
+            if (
+                type(last) is _Delta
+                and last.id == id_
+                and last.kind is type(event)
+                and last.size + len(delta) <= MERGE_BYTES
+            ):
+                last.pieces.append(delta)
+                last.size += len(delta)
+                continue
+            for start in range(0, len(delta) or 1, MERGE_BYTES):
+                pending.append(_Delta(type(event), id_, delta[start : start + MERGE_BYTES]))
+                size += EVENT_OVERHEAD
         self._pending_bytes += size
         self._database.pending(size)
         self._database.mark(self)
@@ -150,33 +160,48 @@ class Tail:
 
     # the database's side (store.database.Appender)
 
-    def take(self) -> Segment | None:
+    def take(self) -> list[Segment]:
+        # Encoding here costs the loop 3 us for a delta, 11 to 25 ms for the most that may wait
+        # (8 MB of text, after a disk that hung), so it is not worth a way of its own to the writer.
         if not self._pending or self.error is not None:
-            return None
-        self._flying = list(self._unmerged())
+            return []
+        self._flying = self._unmerged()
         self._pending = []
         self._database.pending(-self._pending_bytes)
         self._pending_bytes = 0
         first = self.durable + 1
         frames = [frame(self.id, seq, event) for seq, event in enumerate(self._flying, first)]
         self._flying_frames = frames
-        joined = frames[0] if len(frames) == 1 else b"".join(frames)
         checkpoint, self._checkpoint = self._checkpoint, None
-        return Segment(self.number, self.durable + len(frames), len(frames), joined, checkpoint)
+        joined = frames[0] if len(frames) == 1 else b"".join(frames)
+        if len(joined) > PIECE_BYTES:
+            return self._pieces(checkpoint)
+        return [Segment(self.number, self.durable + len(frames), len(frames), joined, checkpoint)]
+
+    def _pieces(self, checkpoint: bytes | None) -> list[Segment]:
+        """What is in flight as segments; the last one carries the checkpoint."""
+        found, frames, start = [], self._flying_frames, 0
+        while start < len(frames):
+            stop = _reach(frames, start)
+            mark = checkpoint if stop == len(frames) else None
+            joined = b"".join(frames[start:stop])
+            found.append(Segment(self.number, self.durable + stop, stop - start, joined, mark))
+            start = stop
+        return found
 
     def committed(self, segment: Segment) -> None:
-        frames = self._flying_frames
+        count = segment.events
         # The next reader to look is most likely at the old end: it gets these very bytes.
         self._memo = (self.durable, segment.last_seq, segment.frames)
-        self._frames += frames
+        self._frames += self._flying_frames[:count]
         self._bytes += len(segment.frames)
-        for event in self._flying:
+        for event in self._flying[:count]:
             self.fold.apply(event)
-        self._flying, self._flying_frames = [], []
+        del self._flying[:count], self._flying_frames[:count]
         self.durable = segment.last_seq
         if len(self._frames) > 2 * KEEP_FRAMES or self._bytes > 2 * KEEP_BYTES:
             self._trim()
-        if self._closing and not self._pending:
+        if self._closing and not self._flying and not self._pending:
             self.ended = True
         self.ring()
 
@@ -200,15 +225,19 @@ class Tail:
         """Whether the events after `seq` are all still in memory."""
         return seq + 1 >= self._base
 
-    def after(self, seq: int) -> bytes:
-        """The frames after `seq` up to `durable`; only where `holds(seq)`. Joined once for all."""
+    def after(self, seq: int) -> tuple[int, bytes]:
+        """The next frames after `seq`, and the seq of the last of them. Joined once for all.
+
+        Only where `holds(seq)`, and something follows.
+        """
         memo = self._memo
-        if memo[0] == seq and memo[1] == self.durable:
-            return memo[2]
-        frames = self._frames[seq + 1 - self._base :]
-        joined = frames[0] if len(frames) == 1 else b"".join(frames)
-        self._memo = (seq, self.durable, joined)
-        return joined
+        if memo[0] != seq or memo[1] == seq:
+            start = seq + 1 - self._base
+            stop = _reach(self._frames, start)
+            frames = self._frames[start:stop]
+            joined = frames[0] if len(frames) == 1 else b"".join(frames)
+            memo = self._memo = (seq, seq + len(frames), joined)
+        return memo[1], memo[2]
 
     def _unmerged(self) -> list[ev.Event]:
         return [p.event() if type(p) is _Delta else p for p in self._pending]  # type: ignore[misc]
@@ -222,3 +251,12 @@ class Tail:
         del self._frames[:cut]
         self._base += cut
         self._bytes = kept
+
+
+def _reach(frames: list[bytes], start: int) -> int:
+    """Where a piece ends that begins at `start`: it has one frame at least."""
+    size, stop = 0, start
+    while stop < len(frames) and size < PIECE_BYTES:
+        size += len(frames[stop])
+        stop += 1
+    return stop

@@ -43,8 +43,8 @@ CLOSE_SECONDS = 15.0
 class Appender(Protocol):
     """The writing end of a stream, as the database sees it. Called on the Trio thread only."""
 
-    def take(self) -> Segment | None:
-        """What is pending, as one segment; it is in flight until one of the next two."""
+    def take(self) -> list[Segment]:
+        """What is pending, in order; each segment is in flight until one of the next two."""
 
     def committed(self, segment: Segment) -> None:
         """The segment is on record: readers may have it."""
@@ -198,8 +198,7 @@ class Database:
         self._scheduled = False
         batch, self._current = self._current, Batch()
         for appender in batch.appenders:
-            segment = appender.take()
-            if segment is not None:
+            for segment in appender.take():
                 batch.taken.append((appender, segment))
         if not batch.taken and not batch.jobs:
             self._settle()

@@ -21,13 +21,13 @@ class Log:
         self.pending += events
         self._database.mark(self)
 
-    def take(self) -> Segment | None:
+    def take(self) -> list[Segment]:
         if not self.pending:
-            return None
+            return []
         last = self.durable + self.pending
         segment = Segment(self.stream, last, self.pending, frames(self.durable + 1, last))
         self.pending = 0
-        return segment
+        return [segment]
 
     def committed(self, segment: Segment) -> None:
         assert segment.last_seq - segment.events == self.durable

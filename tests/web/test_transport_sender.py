@@ -79,6 +79,33 @@ async def test_a_cancelled_write_is_completed(pipe: Pipe, nursery: trio.Nursery)
     assert pipe.losses == 0
 
 
+async def test_pieces_stay_together_also_when_cancelled(pipe: Pipe, nursery: trio.Nursery) -> None:
+    scope = trio.CancelScope()
+    pieces = (b"head", b"a" * 300_000, b"tail")
+
+    async def cancelled_request() -> None:
+        with scope:
+            await pipe.sender.write_together(pieces)
+
+    nursery.start_soon(cancelled_request)
+    await trio.testing.wait_all_tasks_blocked()
+    scope.cancel()
+    nursery.start_soon(pipe.sender.write, b"next")
+    whole = b"".join((*pieces, b"next"))
+    assert await pipe.read(len(whole)) == whole
+    assert pipe.losses == 0
+
+
+async def test_pieces_cancelled_before_the_first_are_not_sent(
+    pipe: Pipe, nursery: trio.Nursery
+) -> None:
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await pipe.sender.write_together((b"never", b"sent"))
+    nursery.start_soon(pipe.sender.write, b"next")
+    assert await pipe.read(4) == b"next"
+
+
 async def test_a_write_cancelled_in_the_queue_sends_nothing(
     pipe: Pipe, nursery: trio.Nursery
 ) -> None:

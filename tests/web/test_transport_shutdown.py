@@ -5,6 +5,7 @@ sockets' buffers are full; the mock clock then moves only when nothing else can 
 """
 
 import ssl
+import tracemalloc
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -100,6 +101,30 @@ async def test_a_slow_reader_is_not_cut(serve: Serve, clock: MockClock) -> None:
         await client.read_exactly(SLICE_BYTES)
         await trio.sleep(WRITE_SECONDS / 4)
     await client.read_until(b"end\r\n0\r\n\r\n")
+
+
+@pytest.mark.requirement("L5")
+async def test_stalled_readers_of_the_same_bytes_cost_them_once(serve: Serve) -> None:
+    chunk, readers = b"x" * 4_000_000, 20
+    app = App("large")
+
+    @app.get("/")
+    async def large() -> Response:
+        async def body() -> AsyncGenerator[bytes, None]:
+            yield chunk
+
+        return stream_response(body())
+
+    server = await serve(app)
+    tracemalloc.start()
+    try:
+        for _ in range(readers):
+            await stall(server)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        present, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert present < 2 * len(chunk)
 
 
 @pytest.mark.parametrize("way", ["close", "half-close"])

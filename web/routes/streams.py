@@ -18,6 +18,8 @@ POLL_LIMIT_SECONDS = 30.0
 POLL_EVENTS = 1000
 POLL_BYTES = 1_000_000
 
+Frame = tuple[str | None, bytes]  # id and event
+
 
 def blueprint(services: Services) -> Blueprint:
     routes = Blueprint("streams", __name__)
@@ -94,24 +96,32 @@ async def poll(reader: Reader, wait: float) -> dict[str, Any]:
     with trio.move_on_after(wait):
         while item == "beat":
             item = await reader.next()
-    found: list[tuple[str | None, bytes]] = []
-    if isinstance(item, bytes):
-        found = sse.split_frames(item)[:POLL_EVENTS]
-    elif item == "gap":
-        found = sse.split_frames(sse.gap(await reader.thread()))
-    kept: list[tuple[str | None, bytes]] = []
+    found: list[Frame] = []
     size = 0
-    for id_, event in found:
-        size += len(event)
-        if kept and size > POLL_BYTES:
-            break
-        kept.append((id_, event))
+    while isinstance(item, bytes) and len(found) < POLL_EVENTS and size < POLL_BYTES:
+        found += sse.split_frames(item)
+        size += len(item)
+        item = await reader.next(wait=False)
+    if item == "gap" and not found:
+        found = sse.split_frames(sse.gap(await reader.thread()))
+    kept = _fitting(found)
     ids = [id_ for id_, _ in kept if id_ is not None]
+    everything = len(kept) == len(found) and item == "end"
     return {
         "events": [{"id": id_, "event": msgspec.Raw(event)} for id_, event in kept],
         "cursor": ids[-1] if ids else f"{reader.name}:{reader.seq}",
-        "ended": item == "end" or bool(kept and _is_outcome(kept[-1][1])),
+        "ended": everything or bool(kept and _is_outcome(kept[-1][1])),
     }
+
+
+def _fitting(found: list[Frame]) -> list[Frame]:
+    """Those that one answer may have: the first, and what is not too much together."""
+    size = 0
+    for index, (_, event) in enumerate(found):
+        size += len(event)
+        if index == POLL_EVENTS or (index and size > POLL_BYTES):
+            return found[:index]
+    return found
 
 
 def _is_outcome(event: bytes) -> bool:

@@ -49,7 +49,8 @@ class Connection:
         # The life of the connection. Its deadline is finite while idle or lingering.
         self._reading = trio.CancelScope(deadline=trio.current_time() + config.keep_alive_timeout)
         self._sender = Sender(stream, raw, patience=patience, on_loss=self._reading.cancel)
-        self.write = self._sender.write  # part of the protocol's Wire, called for each chunk
+        # Parts of the protocol's Wire, called for each chunk.
+        self.write, self.write_together = self._sender.write, self._sender.write_together
         self._protocol: Http11 | None = None  # from the handshake on
 
     async def run(self) -> None:

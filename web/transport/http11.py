@@ -1,6 +1,6 @@
 """Hypercorn's HTTP/1.1 protocol with its faults closed and a short path for body chunks."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 import h11
@@ -17,12 +17,16 @@ from hypercorn.typing import AppWrapper, ConnectionState, H11SendableEvent
 from wsproto.connection import ConnectionState as WebsocketState
 
 SERVICE_RESTART = 1012  # RFC 6455 registry: come back in a moment
+# A larger chunk is sent as it is, between its length and its end: a copy would be held for each
+# reader for as long as it takes, and many may be sent the same bytes.
+COPY_BYTES = 64 * 1024
 
 
 class Wire(Protocol):
     """What the protocol needs of its connection."""
 
     async def write(self, data: bytes) -> None: ...
+    async def write_together(self, pieces: Sequence[bytes]) -> None: ...
     async def send(self, event: Event) -> None: ...
     async def read_ahead(self) -> None: ...
 
@@ -87,7 +91,7 @@ class Http11(H11Protocol):
     ) -> None:
         state = ConnectionState({})
         super().__init__(app, config, context, tasks, state, ssl, client, server, wire.send)
-        self._write = wire.write
+        self._write, self._write_together = wire.write, wire.write_together
         self.can_read = Pause(wire.read_ahead)
         # h11 frames the present body in chunks. Set with each response head.
         self._chunked = False
@@ -138,7 +142,11 @@ class Http11(H11Protocol):
     async def stream_send(self, event: StreamEvent) -> None:
         if type(event) is Body and self._chunked and event.data:
             # h11 would copy and count (9 us a chunk); its state stays SEND_BODY either way.
-            await self._write(b"%x\r\n%b\r\n" % (len(event.data), event.data))
+            size = len(event.data)
+            if size <= COPY_BYTES:
+                await self._write(b"%x\r\n%b\r\n" % (size, event.data))
+            else:
+                await self._write_together((b"%x\r\n" % size, event.data, b"\r\n"))
         else:
             await super().stream_send(event)
 

@@ -6,7 +6,7 @@ peer longer than the write deadline, and after a drain no longer than the cut.
 
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import trio
@@ -76,6 +76,14 @@ class Sender:
             await self._send_waiting(rest)
         finally:
             self._lock.release()
+        await trio.lowlevel.checkpoint()
+
+    async def write_together(self, pieces: Sequence[bytes]) -> None:
+        """As `write` of all of them, without a copy: nothing comes between two."""
+        async with self._lock:
+            for piece in pieces:
+                await self._send_waiting(piece)
+        await trio.lowlevel.checkpoint()
 
     def _send_now(self, data: bytes) -> memoryview | bytes:
         """Returns what the socket did not take at once."""
@@ -100,11 +108,13 @@ class Sender:
             await trio.lowlevel.checkpoint()
 
     async def _send_waiting(self, rest: memoryview | bytes) -> None:
-        """Shielded: a cancelled request must not leave half a chunk before the next bytes."""
-        for start in range(0, len(rest), SLICE_BYTES):
+        """Shielded: a cancelled request must not leave half a chunk before the next bytes. No
+        checkpoint."""
+        whole = memoryview(rest)
+        for start in range(0, len(whole), SLICE_BYTES):
             if self.finished:
                 break
-            piece = rest[start : start + SLICE_BYTES]
+            piece = whole[start : start + SLICE_BYTES]
             with trio.CancelScope(shield=True, deadline=self._patience.deadline()) as waiting:
                 self._waiting = waiting
                 try:
@@ -115,7 +125,6 @@ class Sender:
             if waiting.cancelled_caught:
                 self.lose()
         self._burst = 0
-        await trio.lowlevel.checkpoint()
 
     # Ending
 

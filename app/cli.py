@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.cli_errors import sentences
-from app.cli_options import CONFIG, DATA, ENTERING, FINDING, MODEL, SERVING, options
+from app.cli_options import CONFIG, DATA, ENTERING, FINDING, MODEL, SERVING, TakesSettings, options
 
 if TYPE_CHECKING:
     from app.config import Settings
@@ -22,7 +22,7 @@ class DefaultToServe(click.Group):
     """`unbroken --port 9000` is `unbroken serve --port 9000`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0].startswith("-") and args[0] not in ("--help", "--version")):
+        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help", "--version")):
             args = ["serve", *args]
         return super().parse_args(ctx, args)
 
@@ -44,7 +44,7 @@ def loaded(file: Path | None, given: dict[str, Any]) -> "Settings":
     return config.load(os.environ, given, file)
 
 
-@click.group(cls=DefaultToServe)
+@click.group(cls=DefaultToServe, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,
@@ -66,7 +66,7 @@ def main() -> None:
     """
 
 
-@main.command()
+@main.command(cls=TakesSettings)
 @options(*SERVING)
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
 def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
@@ -283,7 +283,7 @@ def service() -> None:
     """
 
 
-@service.command(short_help="Install and start it.")
+@service.command(cls=TakesSettings, short_help="Install and start it.")
 @options(*SERVING)
 def install(file: Path | None, **given: Any) -> None:
     """Install and start it, with these options of `unbroken serve`, and the unbroken.toml of this

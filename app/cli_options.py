@@ -9,6 +9,23 @@ import click
 Option = Callable[[Any], Any]
 
 
+class TakesSettings(click.Command):
+    """With the commonest settings as options; of the others it says how they are given."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from app.config import PREFIX, Settings
+
+            name = error.option_name.lstrip("-").replace("-", "_")
+            if name not in Settings.__struct_fields__ or name == "models":
+                raise
+            text = f"{error.option_name} is no option, but a setting: {PREFIX}{name.upper()}=… in"
+            text += f" the environment, or {name} = … in unbroken.toml."
+            raise click.UsageError(text, ctx) from None
+
+
 def option(*names: str, metavar: str, help: str, type: Any = None) -> Option:
     return click.option(*names, metavar=metavar, help=help, type=type)
 

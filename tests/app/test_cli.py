@@ -272,6 +272,18 @@ def test_help_fits_a_terminal_and_leaves_no_option_unexplained(
         assert text.strip().endswith((".", "]")), names
 
 
+def test_help_has_a_short_option_too(shell: Shell) -> None:
+    assert shell.run("-h").stdout == shell.run("--help").stdout
+    assert shell.run("send", "-h").stdout == shell.run("send", "--help").stdout
+
+
+def test_a_setting_that_is_no_option_is_told_with_the_ways_to_give_it(shell: Shell) -> None:
+    done = shell.run("--turn-timeout", "2h")
+    assert done.returncode == 2
+    assert "UNBROKEN_TURN_TIMEOUT=… in the environment, or turn_timeout = … in" in done.stderr
+    assert "No such option '--prot'. (Did you mean" in shell.run("--prot", "1").stderr
+
+
 # health
 
 

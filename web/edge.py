@@ -13,7 +13,7 @@ from web.admission import Admission
 from web.guard import LOCAL_NAMES
 from web.mount import root_of
 from web.server import create_app
-from web.transport import ListenError, Transport, listen
+from web.transport import AddressInUseError, ListenError, Transport, listen
 
 WILDCARDS = {"0.0.0.0": AF_INET, "::": AF_INET6, "": AF_INET}
 # Any address outside: connecting a datagram socket sends nothing, it only picks the way there.
@@ -34,7 +34,10 @@ class WebEdge:
             file = Path(settings.token_file).expanduser() if settings.token_file else None
             self._token = load_token(file or settings.folder / "access-token")
         self._tls = _tls(settings)
-        self._sockets = listen(settings.host, settings.port)
+        try:
+            self._sockets = listen(settings.host, settings.port)
+        except AddressInUseError as error:
+            raise AddressInUseError(f"{error} --port takes another, 0 any that is free.") from error
 
     async def serve(
         self,

@@ -32,6 +32,7 @@ class Proxy:
 
     def __init__(self, port: int) -> None:
         self.cuts: deque[Cut] = deque()  # for the next streams, one each; none left: all pass
+        self.within: tuple[bytes, How] | None = None  # made once, by `cut_within`
         self.done: list[How] = []  # the cuts that were made
         self.streams = 0  # that were opened through us
         self._upstream = ("127.0.0.1", port)
@@ -43,6 +44,10 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._start(self._accept)
+
+    def cut_within(self, words: bytes, how: How) -> None:
+        """Let a stream pass up to the middle of these words, once."""
+        self.within = (words, how)
 
     def hold(self) -> None:
         """Pass nothing on, in neither direction, and say nothing of it."""
@@ -143,6 +148,10 @@ class _Connection:
                 data += more
             whole, payload = chunk
             data = data[len(whole) :]
+            within = self._proxy.within
+            if within is not None and within[0] in payload:
+                self._proxy.within = None
+                self._cut(within[1], payload[: payload.index(within[0]) + len(within[0]) // 2])
             if cut is not None and payload and len(payload) > left:
                 self._cut(cut.how, payload[:left])
             self._proxy.pass_on(self._client, whole)

@@ -71,7 +71,8 @@ export function createApp(window) {
   /** @param {string|null} id */
   function show(id) {
     if (id === current.value.id) return;
-    if (id === null && current.value.view.peek().phase === 'new' && !sent()) return;
+    const { phase, outbox } = current.value.view.peek();
+    if (id === null && phase === 'new' && !outbox.length && !sent()) return;
     current.value.leave();
     current.value = enter(id);
   }
@@ -92,7 +93,8 @@ export function createApp(window) {
 
   /** @param {string|null} id @param {string|null} [message] */
   function open(id, message) {
-    history.pushState(null, '', addressOf(id, base, message));
+    const address = addressOf(id, base, message);
+    if (address !== location.href) history.pushState(null, '', address); // the same again would be a step back that goes nowhere
     moved();
   }
 
@@ -106,8 +108,8 @@ export function createApp(window) {
       void current.value.notice(Infinity);
       return;
     }
-    if (leading) notices.tell(change);
-    threads.noticed(change);
+    notices.tell(change, leading);
+    threads.noticed(change, leading);
     if (change.thread === currentId.peek()) void current.value.notice(change.deleted ? Infinity : change.version);
   }
 
@@ -120,8 +122,9 @@ export function createApp(window) {
       kept.get(info.id)?.inform(info);
     },
     removed(id) {
-      drafts.forget(id);
+      kept.get(id)?.discard();
       kept.delete(id);
+      drafts.forget(id);
       if (current.value.id === id) open(null);
     },
   });

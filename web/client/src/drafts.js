@@ -1,6 +1,7 @@
 // What was written and has not been accepted yet, kept over a reload. Effects. Without storage (private
 // windows, a full disk) the page works as before and forgets with the page.
 
+/** @import {Rewriting} from './edits.js' */
 /** @import {Outgoing} from './thread_state.js' */
 /** @import {FilePart} from './types.js' */
 
@@ -55,15 +56,23 @@ export function createDrafts(base, storage) {
     keepText: (thread, text) => put(name('draft', thread), text || null),
     /** @param {string} thread @returns {Outgoing[]} */
     outbox: (thread) => list('outbox', thread),
-    /** @param {string} thread @param {readonly Outgoing[]} outbox */
-    keepOutbox: (thread, outbox) => keepList('outbox', thread, outbox),
+    /** @param {string} thread @param {readonly Outgoing[]} outbox @param {readonly Outgoing[]} before this tab's, as it was */
+    keepOutbox: (thread, outbox, before) => {
+      const ours = new Set([...outbox, ...before].map(({ id }) => id));
+      const others = list('outbox', thread).filter((/** @type {Outgoing} */ { id }) => !ours.has(id)); // another tab's
+      keepList('outbox', thread, [...others, ...outbox]);
+    },
     /** Files of the draft that arrived. @param {string} thread @returns {FilePart[]} */
     files: (thread) => list('files', thread),
     /** @param {string} thread @param {readonly FilePart[]} files */
     keepFiles: (thread, files) => keepList('files', thread, files),
+    /** @param {string} thread @returns {Rewriting[]} */
+    edits: (thread) => list('edit', thread),
+    /** @param {string} thread @param {readonly Rewriting[]} rewritings */
+    keepEdits: (thread, rewritings) => keepList('edit', thread, rewritings),
     /** The thread was deleted. @param {string} thread */
     forget(thread) {
-      for (const kind of ['draft', 'outbox', 'files']) put(name(kind, thread), null);
+      for (const kind of ['draft', 'outbox', 'files', 'edit', 'left']) put(name(kind, thread), null);
     },
   };
 }

@@ -2,6 +2,7 @@
 
 import { computed, effect, signal } from '@preact/signals';
 
+import { addressOf } from './route.js';
 import { TEXT } from './text.js';
 
 /** @import {ReadonlySignal} from '@preact/signals' */
@@ -21,7 +22,7 @@ import { TEXT } from './text.js';
  * @param {(id: string) => void} options.open
  */
 export function createNotices({ window, base, storage, list, currentId, open }) {
-  const { document, Notification } = window;
+  const { document, navigator, Notification } = window;
   const name = `unbroken:${new URL(base).pathname}:seen`;
   const seen = signal(read());
   const visible = signal(!document.hidden);
@@ -59,6 +60,27 @@ export function createNotices({ window, base, storage, list, currentId, open }) 
     if (fresh.length) keep({ ...before, ...Object.fromEntries(fresh.map(({ id, version }) => [id, version])) });
   });
 
+  /** Threads whose turn goes on, as the feed told; a hidden page's list may not have them. @type {Set<string>} */
+  const working = new Set();
+
+  /** @param {string} thread @param {string|null} [title] */
+  function show(thread, title) {
+    const name = title || TEXT.untitled;
+    const options = { body: TEXT.answerEnded, tag: thread };
+    try {
+      const note = new Notification(name, options);
+      note.onclick = () => {
+        window.focus();
+        open(thread);
+        note.close();
+      };
+    } catch {
+      // Phones let only a service worker show them.
+      const shown = navigator.serviceWorker?.ready.then((worker) => worker.showNotification(name, { ...options, data: addressOf(thread, base) }));
+      shown?.catch(() => undefined);
+    }
+  }
+
   const onVisibility = () => { visible.value = !document.hidden; };
   /** Another tab has shown something. @param {StorageEvent} event */
   const onStorage = ({ key }) => {
@@ -76,17 +98,13 @@ export function createNotices({ window, base, storage, list, currentId, open }) 
       if ((seen.peek()[id] ?? 0) < version) keep({ ...seen.peek(), [id]: version });
     },
 
-    /** A turn has ended while nobody saw this page. @param {ThreadNews} news */
-    tell({ thread, state, deleted }) {
-      const before = list.peek().threads.find(({ id }) => id === thread);
-      if (!document.hidden || permission.peek() !== 'granted' || deleted || state !== 'idle') return;
-      if (!before || before.state === 'idle') return;
-      const note = new Notification(before.title || TEXT.untitled, { body: TEXT.answerEnded, tag: thread });
-      note.onclick = () => {
-        window.focus();
-        open(thread);
-        note.close();
-      };
+    /** A turn has ended while nobody saw this page. @param {ThreadNews} news @param {boolean} leading one tab tells it */
+    tell({ thread, state, deleted }, leading) {
+      const listed = list.peek().threads.find(({ id }) => id === thread);
+      const worked = working.has(thread) || (listed !== undefined && listed.state !== 'idle');
+      if (state !== 'idle' && !deleted) working.add(thread);
+      else working.delete(thread);
+      if (worked && state === 'idle' && !deleted && leading && document.hidden && permission.peek() === 'granted') show(thread, listed?.title);
     },
 
     /** To be called by a click: browsers ask the person then. */

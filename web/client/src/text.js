@@ -1,4 +1,4 @@
-// Every word the page says by itself.
+// Every word the page says by itself; those of what is loaded later are in text_extras.js.
 
 /** @import {Status} from './types.js' */
 
@@ -9,28 +9,11 @@ export const TEXT = {
   noThreads: 'No chats yet',
   untitled: 'New chat',
   threadMenu: (/** @type {string} */ title) => `Options of “${title}”`,
-  rename: 'Rename',
-  newTitle: 'New title',
-  pin: 'Pin',
-  unpin: 'Unpin',
   pinned: 'Pinned',
-  exportMarkdown: 'Export as Markdown',
-  exportJson: 'Export as JSON',
-  remove: 'Delete',
-  removeTitle: 'Delete this chat?',
-  removeNote: (/** @type {string} */ title) => `“${title}” and everything in it is deleted, on all your devices. This cannot be undone.`,
-  cancel: 'Cancel',
-  close: 'Close',
-  save: 'Save',
 
   search: 'Search',
   searchHint: 'Search all chats',
-  searching: 'Searching…',
-  searchFailed: 'The search got no answer. The server may be out of reach.',
-  searchNothing: 'Nothing found',
   searchClear: 'Clear the search',
-  found: (/** @type {number} */ count) => (count === 1 ? '1 message found' : `${count} messages found`),
-  foundIn: { user: 'You', assistant: 'Answer' },
 
   awayGoesOn: (/** @type {string} */ from, /** @type {string} */ to) =>
     `You were away from ${from} to ${to}. The answer went on; nothing is missing.`,
@@ -67,18 +50,12 @@ export const TEXT = {
   dropHere: 'Drop images or text files here',
   attachments: 'Attached files',
   attachment: (/** @type {string} */ name) => `Attached: ${name}`,
-  removeFile: (/** @type {string} */ name) => `Remove ${name}`,
-  uploading: (/** @type {number} */ percent) => `${percent} %`,
-  fileTooLarge: (/** @type {string} */ size) => `Larger than ${size}`,
+  /** Of a file that was made of a very long text. */
+  pastedName: 'pasted.txt',
   filesPending: 'A file is still on its way',
 
   settings: 'Model and instructions',
-  settingsModel: 'Model',
-  settingsDefault: (/** @type {string} */ name) => `Default (${name})`,
   settingsInstructions: 'Instructions for this chat',
-  settingsInstructionsHint: 'How should the answers be? For example: short, in French, for a beginner.',
-  settingsNote: 'Holds for the next answers of this chat.',
-  demoModel: 'demonstration',
 
   you: 'You',
   assistant: 'Assistant',
@@ -93,7 +70,6 @@ export const TEXT = {
   copyCode: 'Copy code',
   code: 'Code',
   edit: 'Edit',
-  editMessage: 'Edit your message',
   regenerate: 'Answer again',
   goOn: 'Continue',
   /** What "Continue" sends. */
@@ -124,32 +100,9 @@ export const TEXT = {
   blocked: 'You may not read this chat',
   tryNow: 'Try now',
 
-  signIn: 'Sign in',
-  signInNote: 'Paste the link that the server printed when it started, or the token in it. What was running goes on, nothing is lost.',
-  signInLabel: 'Link or token',
-  signInWrong: 'That is not the token of this server.',
-
   reasoning: 'Thought',
   reasoningFor: (/** @type {string} */ time) => `Thought for ${time}`,
   reasoningRunning: 'Thinking',
-  toolInput: 'Input',
-  toolOutput: 'Result',
-  toolError: 'Error',
-  showAll: (/** @type {string} */ size) => `Show all (${size})`,
-  toolUnknown: 'It may have happened: the result was never recorded, and it is not done again.',
-  /** @type {Record<string, string>} */
-  toolStates: {
-    'input-streaming': 'being prepared',
-    'input-available': 'prepared',
-    'input-error': 'its input was not valid',
-    running: 'running',
-    'output-available': 'done',
-    'output-error': 'failed',
-    unknown: 'outcome unknown',
-    // The turn ended while the call was there.
-    abandoned: 'not run',
-    interrupted: 'interrupted',
-  },
 
   retry: 'Try again',
   /** @type {Record<string, string>} */
@@ -186,25 +139,6 @@ export const TEXT = {
   announceRecovering: 'The server was interrupted. The answer goes on.',
 
   shortcuts: 'Keyboard shortcuts',
-  shortcutsSingle: 'Single keys work while nothing is being written',
-  /** @type {[keys: string, what: string][]} keys are named as TEXT.keys has them */
-  shortcutList: [
-    ['Enter', 'Send the message'],
-    ['Shift Enter', 'Begin a new line'],
-    ['Mod Enter', 'Send now and stop the running answer'],
-    ['Up', 'Edit the last message, from an empty box'],
-    ['Mod .', 'Stop the answer'],
-    ['Mod K', 'Search all chats'],
-    ['Mod Shift O', 'New chat'],
-    ['Mod Shift C', 'Copy the last answer'],
-    ['Alt Up', 'To the message before'],
-    ['Alt Down', 'To the message after'],
-    ['/', 'Write a message'],
-    ['?', 'Show this list'],
-    ['Escape', 'Close what is open'],
-  ],
-  /** @type {Record<string, string>} */
-  keys: { Mod: 'Ctrl', ModMac: '⌘', Shift: 'Shift', Alt: 'Alt', AltMac: '⌥', Up: '↑', Down: '↓', Enter: 'Enter', Escape: 'Esc' },
 
   /** Why a message could not be sent. @type {Record<string, string>} */
   refusals: {
@@ -217,6 +151,7 @@ export const TEXT = {
     SIGN_IN_REQUIRED: 'You are signed out.',
     MESSAGE_NOT_FOUND: 'The message it follows was deleted.',
     ATTACHMENT_INVALID: 'Only images (PNG, JPEG, GIF, WebP) and text files can be attached.',
+    FILE_UNREADABLE: 'It cannot be read. Is it a folder, or was it changed?',
     ATTACHMENT_NOT_FOUND: 'An attached file is gone. Attach it again.',
     HTTP: 'The server did not accept it.',
     INTERNAL: 'Something went wrong.',
@@ -228,14 +163,8 @@ export const TEXT = {
   /** @param {number} bytes */
   size: (bytes) => (bytes < 1_000 ? `${bytes} B` : bytes < 1_000 * 1_024 ? `${Math.ceil(bytes / 1_024)} kB` : `${Number((bytes / 1_024 ** 2).toFixed(1))} MB`),
 
-  /** @param {number} at ms since 1970 */
-  date: (at) => new Date(at).toLocaleDateString(undefined, { dateStyle: 'medium' }),
-
   /** @param {number} seconds */
   seconds: (seconds) => (seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`),
-
-  /** @param {number} seconds */
-  tenths: (seconds) => (seconds < 10 ? `${seconds.toFixed(1)} s` : TEXT.seconds(Math.round(seconds))),
 
   /** @param {Status} status @param {number} now ms since 1970 */
   status({ state, text, attempt, limit, until }, now) {

@@ -5,6 +5,7 @@ import { signal } from '@preact/signals';
 import { ApiError } from './api.js';
 import { endOf } from './branches.js';
 import { createDraftFiles } from './draft_files.js';
+import { createEdits } from './edits.js';
 import { oncePerFrame } from './frames.js';
 import { uuidv7 } from './ids.js';
 import { createLink } from './link.js';
@@ -59,8 +60,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   const wishes = signal(/** @type {Settings} */ ({ model: null, instructions: null }));
   /** A message to be brought into view; cleared when it is. */
   const wanted = signal(/** @type {string|null} */ (null));
-  /** The question that is being rewritten. */
-  const editing = signal(/** @type {string|null} */ (null));
+  const edits = createEdits(drafts.edits(id), (rewritings) => drafts.keepEdits(id, rewritings));
   /** @type {Map<string, AbortController>} of stops that are on their way, by answer */
   const stops = new Map();
   let late = false; // wishes have changed since the first message named them; cleared when the server knows them
@@ -91,7 +91,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   /** @param {ThreadState} next */
   function update(next) {
     if (next === state) return;
-    if (next.outbox !== state.outbox) drafts.keepOutbox(id, next.outbox);
+    if (next.outbox !== state.outbox) drafts.keepOutbox(id, next.outbox, state.outbox);
     state = next;
     publish();
   }
@@ -197,8 +197,14 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
 
   /** Another answer to a question, beside those there are. @param {string} questionId */
   function answerAgain(questionId) {
+    if (state.outbox.some(({ question, refused }) => question === questionId && !refused)) return; // clicked twice
     update(enqueue(state, { id: uuidv7(), question: questionId, text: '', during: 'queue', error: null, refused: false }));
     deliver();
+  }
+
+  /** After a stop. @param {string} text asks for the rest */
+  function goOn(text) {
+    if (!state.outbox.length && state.live?.id !== state.leaf) send(text); // else it was clicked twice
   }
 
   /** Sends the first message that waits; each is followed by the next. */
@@ -317,7 +323,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   }
 
   return {
-    id, view, connection, away, draft, files, wishes, wanted, editing, write, send, sendDraft, sendAgain, answerAgain, stop, takeBack, select, set, inform,
+    id, view, connection, away, draft, files, wishes, wanted, edits, write, send, sendDraft, sendAgain, answerAgain, goOn, stop, takeBack, select, set, inform,
 
     /** Address of an attached file. */
     fileAddress: api.attachment,
@@ -335,6 +341,12 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
 
     /** It is not shown any more: no connection is held for it. */
     leave: () => link.release(),
+
+    /** It was deleted: what is on its way to it would bring it back. */
+    discard() {
+      sending?.controller.abort(new DOMException('deleted', 'AbortError'));
+      update({ ...state, outbox: [] });
+    },
 
     notice,
 

@@ -138,11 +138,13 @@ export function merge(state, { thread, messages }, acceptsBefore) {
   const merged = messages.map((wire) => mergeMessage(known.get(wire.id), wire));
   const listed = new Set(messages.map(({ id }) => id));
   const newer = [...known.values()].filter(({ id, accepted }) => accepted > acceptsBefore && !listed.has(id));
+  // The server's answer to a change may have overtaken a snapshot from before it.
+  const old = state.info !== null && state.info.version > thread.version;
   return watch({
     ...state,
     phase: 'ready',
-    info: thread,
-    leaf: state.choosing ?? newer.at(-1)?.id ?? thread.leaf ?? null,
+    info: old ? state.info : thread,
+    leaf: state.choosing ?? (old ? state.leaf : newer.at(-1)?.id ?? thread.leaf ?? null),
     messages: [...merged, ...newer],
     live: null,
     outbox: state.outbox.filter(({ id }) => !listed.has(id)),

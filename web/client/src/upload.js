@@ -45,16 +45,24 @@ export function createUpload({ base, signedOut }) {
       signal.removeEventListener('abort', abort);
       if (signal.aborted) reject(signal.reason);
       else if (request.status === 201) resolve({ type: 'file', attachment: id, ...described(request.responseText) });
+      else if (request.status === 0) void failed();
       else reject(refusal(request));
     });
     signal.addEventListener('abort', abort);
     moved();
     request.send(file);
 
+    /** Of a folder, or a file that was changed meanwhile, the browser tells no more than of a lost network. */
+    async function failed() {
+      // Of a piece of what is gone Chromium reads nothing, without an error, and its size is 0.
+      const some = file.size ? file.slice(0, 1) : file;
+      const readable = await some.arrayBuffer().then(({ byteLength }) => byteLength === some.size, () => false);
+      reject(readable ? new ApiError(0, 'NETWORK', '') : new ApiError(400, 'FILE_UNREADABLE', ''));
+    }
+
     /** @param {XMLHttpRequest} answer */
     function refusal({ status, responseText }) {
       if (status === 401) signedOut();
-      if (status === 0) return new ApiError(0, 'NETWORK', '');
       const { code = 'HTTP', message = '' } = parsed(responseText);
       return new ApiError(status, String(code), String(message));
     }

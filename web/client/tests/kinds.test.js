@@ -9,7 +9,7 @@ const FILES = readdirSync(SRC, { recursive: true }).map(String).filter((name) =>
 // They turn text into values.
 const PURE_PACKAGES = /^(?:marked|lowlight|highlight\.js\/lib\/languages\/\w+)$/;
 // Neither kind: types and words have no behaviour, main.js joins the kinds.
-const ASIDE = ['link_types.js', 'main.js', 'text.js', 'types.js'];
+const ASIDE = ['link_types.js', 'main.js', 'text.js', 'text_extras.js', 'types.js'];
 
 /** @param {string} name */
 const read = (name) => readFileSync(new URL(name, SRC), 'utf8');

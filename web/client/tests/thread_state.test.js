@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import {
-  accept, applyEvent, branch, changeOutgoing, emptyThread, ended, enqueue, find, merge, missing, plainText, setStopping, target,
+  accept, applyEvent, branch, changeOutgoing, choose, emptyThread, ended, enqueue, find, informed, merge, missing, plainText, setStopping, target,
 } from '../src/thread_state.js';
 
 const OUTCOME = { type: 'outcome', outcome: 'failed', code: 'MODEL_EOF', text: 'Cut', retryable: true, at: 1 };
@@ -40,6 +40,14 @@ describe('L7 P12 M2 snapshot and stream', () => {
     const newer = merge(state, snapshot({ cursor: 's1:7' }, text('abcdefg')), 0);
     expect(answerText(newer)).toBe('abcdefg');
     expect(newer.live.cursor.seq).toBe(7);
+  });
+
+  test('M2 a snapshot from before a change that is confirmed changes nothing of it', () => {
+    const before = merge(emptyThread('t', 'loading'), snapshot({}, text('abc')), 0);
+    const changed = informed(choose(before, 'q'), { ...before.info, leaf: 'q', title: 'New', version: 2 });
+    expect(changed).toMatchObject({ leaf: 'q', choosing: null });
+    expect(merge(changed, snapshot({}, text('abc')), 0)).toMatchObject({ leaf: 'q', info: { title: 'New' } });
+    expect(merge(changed, snapshot({}, text('abc'), 3), 0)).toMatchObject({ leaf: 'a', info: { title: 'T' } });
   });
 
   test('M2 O2 an outcome is final for lagging snapshots, and learned from a newer one', () => {

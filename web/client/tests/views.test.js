@@ -1,16 +1,20 @@
 import { signal } from '@preact/signals';
 import { h, render } from 'preact';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 
 import { foldFrom } from '../src/fold.js';
 import { TEXT } from '../src/text.js';
+import { MORE } from '../src/text_extras.js';
 import { emptyThread } from '../src/thread_state.js';
 import { Announcer } from '../src/views/announcer.js';
+import { load } from '../src/views/lazy.js';
 import { Answer } from '../src/views/message.js';
 import { Markdown } from '../src/views/markdown.js';
 import { Parts } from '../src/views/parts.js';
 
 const root = document.createElement('div');
+
+beforeAll(load); // tools are drawn by what is loaded on demand
 
 afterEach(() => {
   render(null, root);
@@ -94,7 +98,7 @@ test('tool and reasoning cards say their state', async () => {
   expect(state({ state: 'input-streaming' }, false)).toBe('abandoned');
   expect(state({ state: 'output-error', errorText: 'gone', unknown: true, endedAt: 3 }, true)).toBe('unknown');
   await unfold();
-  expect(root.textContent).toContain(TEXT.toolUnknown);
+  expect(root.textContent).toContain(MORE.toolUnknown);
   expect(state({ state: 'output-available', output: false, endedAt: 1_501 }, false)).toBe('output-available');
   expect(root.textContent).toContain('1.5 s');
   draw(h(Parts, { parts: [{ type: 'reasoning', id: 'r', text: 'hm', state: 'done' }], live: false }));

@@ -15,12 +15,19 @@ const OFFERED = 'image/png,image/jpeg,image/gif,image/webp,text/*,.md,.json,.csv
 /** @param {DataTransfer|null} data @returns {File[]} */
 const filesIn = (data) => [...(data?.files ?? [])];
 
+/** More than this is nothing to be edited in a message, and boxes of browsers are slow with it. */
+const LONGEST_PASTE = 32_000;
+
 /**
- * What a paste brings; a text that comes with a picture of itself, as from a table, is a text.
+ * What a paste brings; a text that comes with a picture of itself, as from a table, is a text. A very long one is a file.
  * @param {ClipboardEvent} event
  * @returns {File[]}
  */
-export const filesPasted = ({ clipboardData }) => (clipboardData?.types.includes('text/plain') ? [] : filesIn(clipboardData));
+export function filesPasted({ clipboardData }) {
+  if (!clipboardData?.types.includes('text/plain')) return filesIn(clipboardData);
+  const text = clipboardData.getData('text/plain');
+  return text.length > LONGEST_PASTE ? [new File([text], TEXT.pastedName, { type: 'text/plain' })] : [];
+}
 
 /** @param {App} app @returns {number|undefined} bytes */
 export const limitOf = (app) => app.models.value?.limits.attachment;

@@ -4,12 +4,12 @@ import { h } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
-import { plainText } from '../thread_state.js';
+import { branch, plainText } from '../thread_state.js';
 import { AttachButton, filesPasted } from './attaching.js';
 import { Icon } from './icons.js';
 import { lazy } from './lazy.js';
 import { SettingsButton } from './settings_button.js';
-import { fit, hasTouchKeyboard, isSendKey } from './writing.js';
+import { fit, focusBox, hasTouchKeyboard, isSendKey } from './writing.js';
 
 /** @import {App} from '../app.js' */
 /** @import {Thread} from '../thread.js' */
@@ -31,12 +31,17 @@ export function Composer({ app }) {
   }, [thread]);
 
   const pending = files.some(({ state }) => state === 'sending');
+  const missing = phase === 'missing'; // what was being written stays readable
   const blank = !text.trim() && !files.some(({ state }) => state === 'ready');
   /** @param {'queue'|'interrupt'} [during] */
   const send = (during) => {
-    if (blank || pending) return;
+    if (blank || pending || missing) return;
     app.send(during);
-    if (!hasTouchKeyboard()) box.current?.focus();
+    focusBox();
+  };
+  const stop = () => {
+    if (running) void thread.stop(running.id);
+    focusBox(); // the button goes
   };
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
@@ -50,7 +55,7 @@ export function Composer({ app }) {
   /** @param {ClipboardEvent} event */
   const onPaste = (event) => {
     const pasted = filesPasted(event);
-    if (!pasted.length) return;
+    if (!pasted.length || missing) return;
     event.preventDefault();
     thread.files.add(pasted);
   };
@@ -61,7 +66,7 @@ export function Composer({ app }) {
     files.length ? h(DraftFileList, { app, thread }) : null,
     h('textarea', {
       ref: box, rows: 1, value: text, dir: 'auto', 'aria-label': TEXT.composer, 'data-testid': 'input',
-      placeholder: running ? TEXT.composerQueueHint : TEXT.composerHint, disabled: phase === 'missing',
+      placeholder: running ? TEXT.composerQueueHint : TEXT.composerHint, readOnly: missing,
       enterKeyHint: hasTouchKeyboard() ? 'enter' : 'send',
       onInput: (/** @type {{currentTarget: HTMLTextAreaElement}} */ event) => thread.write(event.currentTarget.value), onKeyDown, onPaste,
     }),
@@ -69,15 +74,15 @@ export function Composer({ app }) {
       h(AttachButton, { app, thread }),
       h(SettingsButton, { app }),
       running ? h('button', { type: 'button', class: 'round stop', title: TEXT.stop, 'aria-label': isStopping ? TEXT.stopping : TEXT.stop, disabled: isStopping,
-        'data-testid': 'stop', onClick: () => thread.stop(running.id) }, h(Icon, { name: 'stop' })) : null,
-      h('button', { type: 'submit', class: 'round send', title: pending ? TEXT.filesPending : TEXT.send, 'aria-label': TEXT.send, disabled: blank || pending, 'data-testid': 'send' },
+        'data-testid': 'stop', onClick: stop }, h(Icon, { name: 'stop' })) : null,
+      h('button', { type: 'submit', class: 'round send', title: pending ? TEXT.filesPending : TEXT.send, 'aria-label': TEXT.send, disabled: blank || pending || missing, 'data-testid': 'send' },
         h(Icon, { name: 'up' }))));
 }
 
 /** @param {Thread} thread @returns {boolean} whether there is one */
 function editLast(thread) {
-  const { messages } = thread.view.peek();
-  const last = messages.findLast(({ role, fold }) => role === 'user' && plainText(fold));
-  if (last) thread.editing.value = last.id;
+  const { messages, leaf } = thread.view.peek();
+  const last = branch(messages, leaf).findLast(({ role, fold }) => role === 'user' && plainText(fold));
+  if (last) thread.edits.begin(last.id);
   return last !== undefined;
 }

@@ -21,6 +21,10 @@ export function Conversation({ thread }) {
   const children = useMemo(() => childrenOf(messages), [messages]);
   const scroll = useScrolling(thread, state);
   useReveal(thread, path, scroll);
+  const down = () => {
+    scroll.toEnd();
+    scroll.box.current?.focus({ preventScroll: true }); // the button goes
+  };
   return h('div', { class: 'scroller', ref: scroll.box, onScroll: scroll.onScroll, tabIndex: -1, 'data-testid': 'scroller' },
     h('div', { class: 'conversation', ref: scroll.content, role: 'log', 'aria-live': 'off', 'aria-label': TEXT.conversation, 'data-testid': 'conversation' },
       path.map((message) => {
@@ -34,7 +38,7 @@ export function Conversation({ thread }) {
       }),
       outbox.map((outgoing) => h(OutgoingMessage, { key: outgoing.id, outgoing, thread })),
       path.length || outbox.length ? null : h(Blank, { state })),
-    scroll.away ? h('button', { type: 'button', class: 'to-end', title: TEXT.toEnd, 'aria-label': TEXT.toEnd, onClick: scroll.toEnd, 'data-testid': 'to-end' },
+    scroll.away ? h('button', { type: 'button', class: 'to-end', title: TEXT.toEnd, 'aria-label': TEXT.toEnd, onClick: down, 'data-testid': 'to-end' },
       h(Icon, { name: 'down' })) : null);
 }
 

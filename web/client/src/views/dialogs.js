@@ -5,6 +5,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import '../styles/dialogs.css';
 import { TEXT } from '../text.js';
+import { MORE } from '../text_extras.js';
 import { IconButton } from './icons.js';
 import { settingsOf } from './settings_button.js';
 
@@ -38,7 +39,7 @@ function Dialog({ name, title, close, children }) {
     ref: dialog, class: `dialog ${name}`, 'aria-labelledby': `${name}-title`, 'data-testid': `dialog-${name}`, onClose: close,
     onClick: (/** @type {MouseEvent} */ { target }) => target === dialog.current && close(),
   }, h('div', { class: 'inside' },
-    h('div', { class: 'head' }, h('h2', { id: `${name}-title` }, title), h(IconButton, { icon: 'close', label: TEXT.close, testid: 'dialog-close', onClick: close })),
+    h('div', { class: 'head' }, h('h2', { id: `${name}-title` }, title), h(IconButton, { icon: 'close', label: MORE.close, testid: 'dialog-close', onClick: close })),
     children));
 }
 
@@ -57,13 +58,13 @@ function Settings({ app, close }) {
     h('span', null, label), note ? h('span', { class: 'note' }, note) : null);
   return h(Dialog, { name: 'settings', title: TEXT.settings, close: () => { save(); close(); } },
     h('fieldset', null,
-      h('legend', null, TEXT.settingsModel),
-      choice(null, TEXT.settingsDefault(known?.default ?? '')),
-      known?.models.map(({ name, provider, model: inside, demo }) => choice(name, name, demo ? TEXT.demoModel : inside === name ? provider : `${provider}: ${inside}`))),
+      h('legend', null, MORE.settingsModel),
+      choice(null, MORE.settingsDefault(known?.default ?? '')),
+      known?.models.map(({ name, provider, model: inside, demo }) => choice(name, name, demo ? MORE.demoModel : inside === name ? provider : `${provider}: ${inside}`))),
     h('label', { class: 'field' }, TEXT.settingsInstructions,
-      h('textarea', { value: text, rows: 4, dir: 'auto', maxLength: 100_000, placeholder: TEXT.settingsInstructionsHint, 'data-testid': 'instructions',
+      h('textarea', { value: text, rows: 4, dir: 'auto', maxLength: 100_000, placeholder: MORE.settingsInstructionsHint, 'data-testid': 'instructions',
         onInput: (/** @type {{currentTarget: HTMLTextAreaElement}} */ { currentTarget }) => setText(currentTarget.value), onBlur: save })),
-    h('p', { class: 'note' }, TEXT.settingsNote));
+    h('p', { class: 'note' }, MORE.settingsNote));
 }
 
 /** @param {{app: App, id: string, close: () => void}} props */
@@ -73,27 +74,27 @@ function Remove({ app, id, close }) {
     close();
     void app.manage.remove(id);
   };
-  return h(Dialog, { name: 'remove', title: TEXT.removeTitle, close },
-    h('p', { dir: 'auto' }, TEXT.removeNote(title)),
+  return h(Dialog, { name: 'remove', title: MORE.removeTitle, close },
+    h('p', { dir: 'auto' }, MORE.removeNote(title)),
     h('div', { class: 'actions' },
-      h('button', { type: 'button', autoFocus: true, 'data-testid': 'cancel', onClick: close }, TEXT.cancel),
-      h('button', { type: 'button', class: 'danger', 'data-testid': 'confirm-delete', onClick: remove }, TEXT.remove)));
+      h('button', { type: 'button', autoFocus: true, 'data-testid': 'cancel', onClick: close }, MORE.cancel),
+      h('button', { type: 'button', class: 'danger', 'data-testid': 'confirm-delete', onClick: remove }, MORE.remove)));
 }
 
 /** @param {{app: App, close: () => void}} props */
 function Shortcuts({ app, close }) {
   const { singleKeys } = app.preferences;
   return h(Dialog, { name: 'shortcuts', title: TEXT.shortcuts, close },
-    h('dl', { class: 'keys' }, TEXT.shortcutList.map(([keys, what]) => h('div', { key: keys },
+    h('dl', { class: 'keys' }, MORE.shortcutList.map(([keys, what]) => h('div', { key: keys },
       h('dt', null, keys.split(' ').map((key) => h('kbd', null, keyName(key)))), h('dd', null, what)))),
     h('label', { class: 'check' },
       h('input', { type: 'checkbox', checked: singleKeys.value, 'data-testid': 'single-keys',
         onChange: (/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) => { singleKeys.value = currentTarget.checked; } }),
-      TEXT.shortcutsSingle));
+      MORE.shortcutsSingle));
 }
 
 /** @param {string} key */
 function keyName(key) {
-  const mac = /Mac|iP/.test(navigator.platform) ? TEXT.keys[`${key}Mac`] : undefined;
-  return mac ?? TEXT.keys[key] ?? key;
+  const mac = /Mac|iP/.test(navigator.platform) ? MORE.keys[`${key}Mac`] : undefined;
+  return mac ?? MORE.keys[key] ?? key;
 }

@@ -4,8 +4,9 @@ import { h } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
+import { MORE } from '../text_extras.js';
 import { plainText } from '../thread_state.js';
-import { fit, isSendKey } from './writing.js';
+import { fit, focusBox, isSendKey } from './writing.js';
 import { Files, filesOf } from './files.js';
 
 /** @import {Thread} from '../thread.js' */
@@ -13,7 +14,8 @@ import { Files, filesOf } from './files.js';
 
 /** @param {{message: Message, thread: Thread}} props */
 export function Edit({ message, thread }) {
-  const [text, setText] = useState(() => plainText(message.fold));
+  const { id } = message;
+  const [text, setText] = useState(() => thread.edits.textOf(id) ?? plainText(message.fold));
   const box = useRef(/** @type {HTMLTextAreaElement|null} */ (null));
   const files = filesOf(message.fold.parts);
   const blank = !text.trim() && !files.length;
@@ -23,13 +25,20 @@ export function Edit({ message, thread }) {
     box.current?.setSelectionRange(text.length, text.length);
   }, []);
 
-  const close = () => { thread.editing.value = null; };
+  const close = () => {
+    thread.edits.end(id);
+    focusBox();
+  };
   const send = () => {
-    if (blank) return;
+    if (blank || thread.edits.message.peek() !== id) return; // sent by the first of two clicks
     close();
     // What is being written now answers a question that is not asked any more.
     const during = thread.view.value.live ? 'interrupt' : 'queue';
     thread.send(text, { parent: message.parent, files, during });
+  };
+  const onInput = (/** @type {{currentTarget: HTMLTextAreaElement}} */ { currentTarget }) => {
+    setText(currentTarget.value);
+    thread.edits.write(id, currentTarget.value);
   };
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
@@ -43,9 +52,9 @@ export function Edit({ message, thread }) {
   };
   return h('form', { class: 'edit', 'data-testid': 'edit-form', onSubmit: (/** @type {Event} */ event) => { event.preventDefault(); send(); } },
     h(Files, { files, addressOf: thread.fileAddress }),
-    h('textarea', { ref: box, value: text, rows: 1, dir: 'auto', 'aria-label': TEXT.editMessage, 'data-testid': 'edit-input', onKeyDown,
-      onInput: (/** @type {{currentTarget: HTMLTextAreaElement}} */ event) => setText(event.currentTarget.value) }),
+    h('textarea', { ref: box, value: text, rows: 1, dir: 'auto', 'aria-label': MORE.editMessage, 'data-testid': 'edit-input', onKeyDown,
+      onInput }),
     h('div', { class: 'actions' },
-      h('button', { type: 'button', 'data-testid': 'edit-cancel', onClick: close }, TEXT.cancel),
+      h('button', { type: 'button', 'data-testid': 'edit-cancel', onClick: close }, MORE.cancel),
       h('button', { type: 'submit', class: 'primary', disabled: blank, 'data-testid': 'edit-send' }, TEXT.send)));
 }

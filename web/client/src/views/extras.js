@@ -6,3 +6,4 @@ export { Edit } from './edit.js';
 export { SearchResults } from './search_results.js';
 export { SignIn } from './sign_in.js';
 export { Rename, ThreadMenu } from './thread_menu.js';
+export { Tool } from './tool.js';

@@ -1,8 +1,8 @@
-// Keys that work everywhere on the page; TEXT.shortcutList tells them. DOM.
+// Keys that work everywhere on the page; MORE.shortcutList tells them. DOM.
 
 import { useEffect } from 'preact/hooks';
 
-import { plainText } from '../thread_state.js';
+import { branch, plainText } from '../thread_state.js';
 import { copyText } from './copy_button.js';
 import { isWriting } from './writing.js';
 
@@ -50,8 +50,8 @@ function keysOf(app, showSide) {
       if (live) void thread().stop(live.id);
     }],
     ['Mod Shift c', () => {
-      const { messages } = thread().view.peek();
-      const last = messages.findLast(({ role, fold }) => role === 'assistant' && plainText(fold));
+      const { messages, leaf } = thread().view.peek();
+      const last = branch(messages, leaf).findLast(({ role, fold }) => role === 'assistant' && plainText(fold));
       if (last) copyText(plainText(last.fold)).catch(() => undefined);
     }],
     ['Alt ArrowUp', () => step(-1)],

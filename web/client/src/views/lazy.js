@@ -10,13 +10,22 @@ import { h } from 'preact';
 /** So long the page must have been there before it loads what nobody asked for yet. */
 const IDLE_MS = 2_000;
 
-const loaded = signal(/** @type {Extras|null} */ (null));
-let asked = false; // set while they are on their way; a load that failed is tried again by the next use
+/** A load that failed is tried again after so long. */
+const AGAIN_MS = 3_000;
 
-function load() {
+const loaded = signal(/** @type {Extras|null} */ (null));
+let asked = false; // set while they are on their way, and when they are there
+
+/** Idempotent. */
+export async function load() {
   if (asked) return;
   asked = true;
-  import('./extras.js').then((extras) => { loaded.value = extras; }, () => { asked = false; });
+  try {
+    loaded.value = await import('./extras.js');
+  } catch {
+    asked = false;
+    setTimeout(load, AGAIN_MS); // what was asked for is still not shown
+  }
 }
 
 /**
@@ -26,7 +35,7 @@ function load() {
  */
 export function lazy(choose) {
   return (props) => {
-    if (!loaded.value) load();
+    if (!loaded.value) void load();
     return loaded.value && h(/** @type {any} */ (choose(loaded.value)), props);
   };
 }

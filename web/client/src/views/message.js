@@ -15,6 +15,7 @@ import { OutcomeLine } from './outcome.js';
 import { Parts } from './parts.js';
 import { useSilence } from './silence.js';
 import { Versions } from './versions.js';
+import { focusBox } from './writing.js';
 
 /** @import {Fold} from '../fold.js' */
 /** @import {Thread} from '../thread.js' */
@@ -30,7 +31,7 @@ export const Question = memo(
   ({ message, thread, beside }) => {
     const { id, fold } = message;
     const text = plainText(fold);
-    const editing = thread.editing.value === id;
+    const editing = thread.edits.message.value === id;
     return h('article', { class: `message user ${editing ? 'editing' : ''}`, ...marks(id, 'user', 'sent') },
       h('h2', { class: 'hidden' }, TEXT.you),
       editing ? h(Edit, { message, thread }) : [
@@ -39,7 +40,7 @@ export const Question = memo(
         h('footer', { class: beside.length > 1 ? 'kept' : undefined },
           h(Versions, { id, beside, thread }),
           text ? h(CopyButton, { text }) : null,
-          h(IconButton, { icon: 'edit', label: TEXT.edit, testid: 'edit', onClick: () => { thread.editing.value = id; } })),
+          h(IconButton, { icon: 'edit', label: TEXT.edit, testid: 'edit', onClick: () => thread.edits.begin(id) })),
       ]);
   });
 
@@ -52,13 +53,20 @@ export const Answer = memo(
     const over = ended(turn);
     const text = plainText(fold);
     const empty = fold.parts.every(({ type }) => type === 'step-start');
-    const again = () => parent && thread.answerAgain(parent);
+    const again = () => {
+      if (parent) thread.answerAgain(parent);
+      focusBox(); // the button goes
+    };
+    const goOn = () => {
+      thread.goOn(TEXT.goOnMessage);
+      focusBox();
+    };
     return h('article', { class: 'message assistant', 'aria-busy': !over && state === 'running', ...marks(id, 'assistant', state) },
       h('h2', { class: 'hidden' }, TEXT.assistant),
       source ? h('pre', { class: 'source', tabIndex: 0, 'data-testid': 'source' }, text) : h(Parts, { parts: fold.parts, live: !over }),
       state === 'queued' ? h(Queued, { thread, id, stopping }) : null,
       state === 'running' ? h(Progress, { fold, thread, empty }) : null,
-      fold.outcome ? h(OutcomeLine, { outcome: fold.outcome, last, begun: !empty, again, goOn: () => thread.send(TEXT.goOnMessage) }) : null,
+      fold.outcome ? h(OutcomeLine, { outcome: fold.outcome, last, begun: !empty, again, goOn }) : null,
       over ? h('footer', { class: last || beside.length > 1 ? 'kept' : undefined },
         h(Versions, { id, beside, thread }),
         text ? h(CopyButton, { text }) : null,
@@ -83,8 +91,12 @@ function Cost({ usage, model }) {
 
 /** @param {{thread: Thread, id: string, stopping: boolean}} props */
 function Queued({ thread, id, stopping }) {
+  const remove = () => {
+    void thread.stop(id);
+    focusBox();
+  };
   return h('p', { class: 'status', 'data-testid': 'status', 'data-state': 'queued' }, TEXT.queued,
-    h('button', { type: 'button', class: 'quiet', disabled: stopping, 'data-testid': 'remove-queued', onClick: () => thread.stop(id) },
+    h('button', { type: 'button', class: 'quiet', disabled: stopping, 'data-testid': 'remove-queued', onClick: remove },
       stopping ? TEXT.stopping : TEXT.removeQueued));
 }
 

@@ -6,11 +6,13 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { partId } from '../fold.js';
 import { TEXT } from '../text.js';
 import { Icon } from './icons.js';
+import { lazy } from './lazy.js';
 import { Markdown } from './markdown.js';
 import { memo } from './memo.js';
-import { Tool } from './tool.js';
 
 /** @import {Part, TextPart} from '../types.js' */
+
+const Tool = lazy((extras) => extras.Tool);
 
 /** @param {{parts: readonly Part[], live: boolean}} props */
 export function Parts({ parts, live }) {

@@ -4,6 +4,7 @@ import { h } from 'preact';
 
 import '../styles/search_results.css';
 import { TEXT } from '../text.js';
+import { MORE } from '../text_extras.js';
 
 /** @import {App} from '../app.js' */
 /** @import {Hit} from '../types.js' */
@@ -22,13 +23,13 @@ function HitText({ hit: { title, role, at, snippet } }) {
   return [
     h('span', { class: 'title', dir: 'auto' }, title || TEXT.untitled),
     h('span', { class: 'snippet', dir: 'auto' }, snippet.map(({ text, hit }) => (hit ? h('mark', null, text) : text))),
-    h('span', { class: 'where' }, TEXT.foundIn[role], ' · ', TEXT.date(at)),
+    h('span', { class: 'where' }, MORE.foundIn[role], ' · ', MORE.date(at)),
   ];
 }
 
 /** @param {string} state @param {number} count */
 function words(state, count) {
-  if (state === 'failed') return TEXT.searchFailed;
-  if (state === 'asking') return count ? TEXT.found(count) : TEXT.searching;
-  return count ? TEXT.found(count) : TEXT.searchNothing;
+  if (state === 'failed') return MORE.searchFailed;
+  if (state === 'asking') return count ? MORE.found(count) : MORE.searching;
+  return count ? MORE.found(count) : MORE.searchNothing;
 }

@@ -4,7 +4,7 @@ import { h } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import '../styles/thread_menu.css';
-import { TEXT } from '../text.js';
+import { MORE } from '../text_extras.js';
 import { Icon } from './icons.js';
 
 /** @import {App} from '../app.js' */
@@ -54,11 +54,11 @@ export function ThreadMenu({ app, thread: { id, pinned }, anchor, rename, close 
     h('a', { role: 'menuitem', tabIndex: -1, href: app.api.exported(id, format), download: '', 'data-testid': `export-${format}`, onClick: leave }, h(Icon, { name: 'download' }), label);
   return h('div', { ref: menu, class: 'menu-list', role: 'menu', popover: 'auto', 'data-testid': 'menu-list', onKeyDown,
     onToggle: (/** @type {ToggleEvent} */ { newState }) => newState === 'closed' && leave() },
-    item('edit', TEXT.rename, 'rename', rename),
-    item('pin', pinned ? TEXT.unpin : TEXT.pin, 'pin', () => void app.manage.change(id, { pinned: !pinned })),
-    download('markdown', TEXT.exportMarkdown),
-    download('json', TEXT.exportJson),
-    item('remove', TEXT.remove, 'delete', () => { app.dialog.value = { name: 'remove', thread: id }; }, 'danger'));
+    item('edit', MORE.rename, 'rename', rename),
+    item('pin', pinned ? MORE.unpin : MORE.pin, 'pin', () => void app.manage.change(id, { pinned: !pinned })),
+    download('markdown', MORE.exportMarkdown),
+    download('json', MORE.exportJson),
+    item('remove', MORE.remove, 'delete', () => { app.dialog.value = { name: 'remove', thread: id }; }, 'danger'));
 }
 
 /** Below the button, or above it where there is no room. @param {HTMLElement} menu @param {HTMLElement} anchor */
@@ -86,7 +86,7 @@ export function Rename({ app, thread: { id, title }, done }) {
     done();
   };
   return h('input', {
-    ref: box, class: 'rename', defaultValue: title ?? '', maxLength: 200, dir: 'auto', 'aria-label': TEXT.newTitle, 'data-testid': 'rename-input',
+    ref: box, class: 'rename', defaultValue: title ?? '', maxLength: 200, dir: 'auto', 'aria-label': MORE.newTitle, 'data-testid': 'rename-input',
     onBlur: () => end(true),
     onKeyDown: (/** @type {KeyboardEvent} */ event) => {
       if (event.isComposing || (event.key !== 'Enter' && event.key !== 'Escape')) return;

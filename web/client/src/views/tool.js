@@ -4,6 +4,7 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { TEXT } from '../text.js';
+import { MORE } from '../text_extras.js';
 import { useClock } from './clock.js';
 import { CopyButton } from './copy_button.js';
 import { Icon } from './icons.js';
@@ -29,7 +30,7 @@ export function Tool({ part, live }) {
     h('summary', null,
       h(Icon, { name: state === 'unknown' || state === 'output-error' ? 'warn' : 'tool' }),
       h('span', { class: 'name' }, part.toolName),
-      h('span', { class: 'state' }, TEXT.toolStates[state] ?? state),
+      h('span', { class: 'state' }, MORE.toolStates[state] ?? state),
       h(Duration, { part, running: state === 'running' })),
     open ? h(Body, { part, state }) : null);
 }
@@ -37,10 +38,10 @@ export function Tool({ part, live }) {
 /** @param {{part: ToolPart, state: string}} props */
 function Body({ part: { input, inputText, output, errorText }, state }) {
   return h('div', { class: 'body' },
-    h(Value, { title: TEXT.toolInput, text: input === undefined ? inputText : readable(input) }),
-    state === 'unknown' ? h('p', null, TEXT.toolUnknown) : null,
-    errorText ? h(Value, { title: TEXT.toolError, text: errorText }) : null,
-    output === undefined ? null : h(Value, { title: TEXT.toolOutput, text: readable(output) }));
+    h(Value, { title: MORE.toolInput, text: input === undefined ? inputText : readable(input) }),
+    state === 'unknown' ? h('p', null, MORE.toolUnknown) : null,
+    errorText ? h(Value, { title: MORE.toolError, text: errorText }) : null,
+    output === undefined ? null : h(Value, { title: MORE.toolOutput, text: readable(output) }));
 }
 
 /** @param {{title: string, text: string}} props */
@@ -50,7 +51,7 @@ function Value({ title, text }) {
   return h('section', { 'data-testid': 'tool-value' },
     h('div', { class: 'head' }, h('h3', null, title), h(CopyButton, { text })),
     h('pre', { tabIndex: 0 }, long ? `${text.slice(0, SHOWN_CHARS)}…` : text),
-    long ? h('button', { type: 'button', class: 'quiet', 'data-testid': 'show-all', onClick: () => setAll(true) }, TEXT.showAll(TEXT.size(text.length))) : null);
+    long ? h('button', { type: 'button', class: 'quiet', 'data-testid': 'show-all', onClick: () => setAll(true) }, MORE.showAll(TEXT.size(text.length))) : null);
 }
 
 /** @param {{part: ToolPart, running: boolean}} props */
@@ -58,7 +59,7 @@ function Duration({ part: { startedAt, endedAt }, running }) {
   const now = useClock(running);
   if (!startedAt || (!running && !endedAt)) return null;
   const seconds = Math.max(0, ((endedAt ?? now) - startedAt) / 1_000);
-  return h('span', { class: 'duration', 'data-testid': 'duration' }, running ? TEXT.seconds(Math.floor(seconds)) : TEXT.tenths(seconds));
+  return h('span', { class: 'duration', 'data-testid': 'duration' }, running ? TEXT.seconds(Math.floor(seconds)) : MORE.tenths(seconds));
 }
 
 /** @param {unknown} value */

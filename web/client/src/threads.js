@@ -85,12 +85,15 @@ export function createThreadList(api, retrier) {
   };
 }
 
-/** The newest page replaces what it covers; older pages stay. @param {ThreadList} list @param {ThreadPage} page @returns {ThreadList} */
+/**
+ * The newest page replaces what it covers; older pages stay, if nothing is missing between the two.
+ * @param {ThreadList} list @param {ThreadPage} page @returns {ThreadList}
+ */
 export function firstPage(list, { threads, next }) {
   const last = threads.at(-1);
-  if (!next || !last || !list.next) return { threads, next, loaded: true };
+  if (!next || !last || !list.threads.some(({ id }) => id === last.id)) return { threads, next, loaded: true };
   const fresh = new Set(threads.map(({ id }) => id));
-  const older = list.threads.filter(({ id, updatedAt }) => updatedAt <= last.updatedAt && !fresh.has(id));
+  const older = list.threads.filter(({ id, pinned, updatedAt }) => !pinned && updatedAt <= last.updatedAt && !fresh.has(id));
   return older.length ? { threads: [...threads, ...older], next: list.next, loaded: true } : { threads, next, loaded: true };
 }
 

@@ -149,8 +149,13 @@ test('pages of the list join without repeats', () => {
   const one = firstPage({ threads: [], next: null, loaded: false }, { threads: [thread('a', 9), thread('b', 8)], next: 'n1' });
   const two = nextPage(one, { threads: [thread('b', 8), thread('c', 7)], next: 'n2' });
   expect(two.threads.map(({ id }) => id)).toEqual(['a', 'b', 'c']);
-  const fresh = firstPage(two, { threads: [thread('c', 11), thread('d', 10)], next: 'n9' });
-  expect(fresh.threads.map(({ id }) => id)).toEqual(['c', 'd', 'a', 'b']);
+  const fresh = firstPage(two, { threads: [thread('d', 10), thread('a', 9)], next: 'n9' });
+  expect(fresh.threads.map(({ id }) => id)).toEqual(['d', 'a', 'b', 'c']);
   expect(fresh.next).toBe('n2');
+  // Also when there are no more pages.
+  const all = firstPage({ ...two, next: null }, { threads: [thread('d', 10), thread('a', 9)], next: 'n9' });
+  expect([all.threads.length, all.next]).toEqual([4, null]);
+  // So much is new that some of it is on neither.
+  expect(firstPage(two, { threads: [thread('f', 12), thread('e', 11)], next: 'n9' })).toEqual({ threads: [thread('f', 12), thread('e', 11)], next: 'n9', loaded: true });
   expect(firstPage(two, { threads: [thread('a', 9)], next: null }).threads).toHaveLength(1);
 });

@@ -6,9 +6,9 @@ import { useMemo } from 'preact/hooks';
 import { childrenOf, shownPath } from '../branches.js';
 import { TEXT } from '../text.js';
 import { Icon } from './icons.js';
-import { Answer, Question } from './message.js';
 import { OutgoingMessage } from './outgoing.js';
 import { useReveal, useScrolling } from './scrolling.js';
+import { Turns } from './turns.js';
 
 /** @import {Thread} from '../thread.js' */
 /** @import {ThreadState} from '../thread_state.js' */
@@ -16,9 +16,9 @@ import { useReveal, useScrolling } from './scrolling.js';
 /** @param {{thread: Thread}} props */
 export function Conversation({ thread }) {
   const state = thread.view.value;
-  const { messages, leaf, live, outbox } = state;
+  const { messages, leaf, outbox } = state;
   const path = useMemo(() => shownPath(messages, leaf, outbox), [messages, leaf, outbox]);
-  const children = useMemo(() => childrenOf(messages), [messages]);
+  const beside = useMemo(() => childrenOf(messages), [messages]);
   const scroll = useScrolling(thread, state);
   useReveal(thread, path, scroll);
   const down = () => {
@@ -27,15 +27,7 @@ export function Conversation({ thread }) {
   };
   return h('div', { class: 'scroller', ref: scroll.box, onScroll: scroll.onScroll, tabIndex: -1, 'data-testid': 'scroller' },
     h('div', { class: 'conversation', ref: scroll.content, role: 'log', 'aria-live': 'off', 'aria-label': TEXT.conversation, 'data-testid': 'conversation' },
-      path.map((message) => {
-        const props = { key: message.id, thread, beside: children.get(message.parent) ?? [] };
-        return message.role === 'user' ? h(Question, { ...props, message }) : h(Answer, {
-          ...props,
-          message: live?.id === message.id ? live : message,
-          stopping: state.stopping.includes(message.id),
-          last: message === path.at(-1) && !outbox.length,
-        });
-      }),
+      h(Turns, { thread, state, path, beside }),
       outbox.map((outgoing) => h(OutgoingMessage, { key: outgoing.id, outgoing, thread })),
       path.length || outbox.length ? null : h(Blank, { state })),
     scroll.away ? h('button', { type: 'button', class: 'to-end', title: TEXT.toEnd, 'aria-label': TEXT.toEnd, onClick: down, 'data-testid': 'to-end' },

@@ -42,10 +42,18 @@ UNFINISHED = ".unfinished"
 # The command line
 
 
-def main(command: Callable[[list[str]], int]) -> NoReturn:
-    """Run a script's body with the command line's arguments and exit with what it returns."""
+def main(command: Callable[[list[str]], int], *, own_help: bool = False) -> NoReturn:
+    """Run a script's body with the command line's arguments and exit with what it returns.
+
+    Args:
+        own_help: The body knows what to do with `--help`; else it prints the script's docstring.
+    """
+    arguments = sys.argv[1:]
+    if not own_help and arguments[:1] in (["--help"], ["-h"]):
+        print(sys.modules["__main__"].__doc__)
+        sys.exit(0)
     try:
-        sys.exit(command(sys.argv[1:]))
+        sys.exit(command(arguments))
     except SetupError as error:
         sys.exit(f"{Path(sys.argv[0]).name}: {error}")
     except KeyboardInterrupt:

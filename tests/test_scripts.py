@@ -330,6 +330,17 @@ def test_commands_can_be_started_by_their_name(name: str) -> None:
     assert path.read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")
 
 
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "run"])
+@pytest.mark.parametrize("wish", ["--help", "-h"])
+def test_help_is_printed_and_nothing_done(checkout: Checkout, name: str, wish: str) -> None:
+    """That of `run` is the program's own."""
+    result = checkout.run(name, wish)
+    assert (result.code, result.calls) == (0, [])
+    doc = ast.get_docstring(ast.parse((ROOT / "scripts" / name).read_text(encoding="utf-8")))
+    assert doc is not None
+    assert doc.splitlines()[0] in result.out
+
+
 # scripts/test
 
 

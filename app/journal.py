@@ -177,6 +177,7 @@ class Reader:
         self._stored = stored  # taken by the first look at the store
         self._over = False  # nothing comes any more
         self._pruned = False  # what comes next is not kept any more
+        self._unowned = False  # the stream was open, and nobody here wrote to it, at the last look
         self._spoke = trio.current_time()
 
     async def next(self, *, wait: bool = True) -> bytes | Idle:
@@ -249,9 +250,12 @@ class Reader:
         if row.successor is not None:
             await self._follow(row.successor)
         elif row.ended_at is None and self._tail is None:
-            # Open, so somebody writes to it: we may have looked for its tail before it was made.
+            # Open, so somebody writes to it: we may have looked for its tail before it was made,
+            # or it has ended since we looked at the store. Else it is another process'.
+            await self._journal.database.told()
             self._tail = self._journal.tail(self.name)
-            self._over = self._tail is None
+            self._over = self._tail is None and self._unowned
+            self._unowned = True
         else:
             self._over = True
         return b""

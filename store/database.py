@@ -108,6 +108,7 @@ class Database:
         self._room = trio.Event()
         self._room_wanted = False  # somebody waits for room, cleared when it is made
         self._idle = trio.Event()
+        self._telling: trio.Event | None = None  # set and taken away when a commit was told
         self._limiter = trio.CapacityLimiter(READER_THREADS)
         self._readers = sqlite.reader_engine(path, READER_THREADS)
         self._writer = Writer(path)
@@ -161,6 +162,15 @@ class Database:
             room, self._room = self._room, trio.Event()
             room.set()
 
+    async def told(self) -> None:
+        """Wait until what a read may have seen has been told to whom it concerns here: the writer's
+        commits are seen by other threads before this one hears of them."""
+        if self._committing:
+            self._telling = self._telling or trio.Event()
+            await self._telling.wait()
+        else:
+            await trio.lowlevel.checkpoint()
+
     async def room(self) -> None:
         """Wait while too much is waiting for the disk; a commit or its failure makes room."""
         while self._pending_bytes >= ROOM_BYTES:
@@ -175,6 +185,7 @@ class Database:
         Raises StoreUnavailableError. A cancelled caller waits for the thread: reads are short.
         """
         if self._inline:
+            await trio.lowlevel.checkpoint()  # as a thread is one
             return self._read(function)
         return await trio.to_thread.run_sync(self._read, function, limiter=self._limiter)
 
@@ -241,6 +252,9 @@ class Database:
             elif job.error is None and job.on_commit is not None:
                 job.on_commit(job.result)
             job.done.set()
+        if self._telling is not None:
+            self._telling.set()
+            self._telling = None
         if self._current.appenders or self._current.jobs:
             self._schedule()
         else:

@@ -2,13 +2,14 @@
 
 import itertools
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from app import events as ev
 from app import journal as journal_module
@@ -16,7 +17,7 @@ from app import tail as tail_module
 from app.clock import WallClock
 from app.errors import InvalidError, NotFoundError
 from app.housekeeping import STREAMS_AT_ONCE, UNUSED_MS, Housekeeping
-from app.journal import cut
+from app.journal import Stored, cut
 from app.tail import KEEP_FRAMES, Tail
 from store import threads, turns
 from store.database import Connection
@@ -33,7 +34,7 @@ from tests.app.logs import (
     read_on,
     split,
 )
-from tests.store.rows import NOW, frames, segment
+from tests.store.rows import NOW, add_stream, frames, segment
 
 T = TypeVar("T")
 
@@ -196,6 +197,65 @@ async def test_stream_that_is_open_but_not_known_here_yet_is_followed_when_it_is
         seen, how = await read_on(reader)
         assert (seen, how) == (await world.stored(again), "end")
         assert len(split(seen)) == 2
+
+
+@pytest.mark.requirement("O2")
+async def test_stream_that_ends_between_two_looks_is_told_to_its_end(
+    autojump_clock: MockClock, path: Path
+) -> None:
+    """Open when its row was read, ended and forgotten before its tail was looked for."""
+    async with logs(path) as world:
+        tail = await world.open()
+        reader = await world.journal.locate(tail.id)
+        reader._tail = None  # as if it had not been made then
+        stored = world.journal.stored
+
+        async def end_meanwhile(number: int, seq: int) -> Stored:
+            seen = await stored(number, seq)
+            if not tail.ended:
+                await world.end(tail).wait()
+            return seen
+
+        world.journal.stored = end_meanwhile  # type: ignore[method-assign]
+        seen, how = await read_on(reader)
+        assert (events(seen), how) == ([OUTCOME], "end")
+
+
+@pytest.mark.requirement("O2", "L3")
+async def test_commit_that_is_seen_before_it_is_told_here_ends_no_reader(path: Path) -> None:
+    """The writer's thread has committed a new stream; this one has not opened its tail yet."""
+    async with logs(path, inline=False) as world:
+        seen_by_others, may_tell = trio.Event(), threading.Event()
+        token = trio.lowlevel.current_trio_token()
+        deliver = world.database._deliver
+
+        def deliver_late(batch: Any) -> None:  # on the writer's thread
+            token.run_sync_soon(seen_by_others.set)
+            may_tell.wait()
+            deliver(batch)
+
+        world.database._deliver = deliver_late  # type: ignore[method-assign]
+        opened: list[Tail] = []
+
+        def open_it(number: int) -> None:
+            opened.append(world.journal.open(number, "s-late"))
+            opened[0].append(ev.StartStep())
+            world.end(opened[0])
+
+        job = world.database.job(lambda c: add_stream(c, "late"), on_commit=open_it)
+        await seen_by_others.wait()
+        async with trio.open_nursery() as nursery:
+            found: list[tuple[bytes, str]] = []
+
+            async def follow() -> None:
+                found.append(await read_on(await world.journal.locate("s-late")))
+
+            nursery.start_soon(follow)
+            await wait_all_tasks_blocked(0.2)
+            may_tell.set()
+        await job.wait()
+        ((frames, how),) = found
+        assert (events(frames), how) == ([ev.StartStep(), OUTCOME], "end")
 
 
 # catching up

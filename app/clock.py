@@ -35,6 +35,7 @@ class WallClock:
         """A cancel scope that expires at that wall-clock time; None: never."""
         scope = trio.CancelScope()
         if deadline_ms is not None:
+            self.compare()  # it may just have been set: a new deadline must not lie in the past
             scope.deadline = deadline_ms / 1000 - self._offset
             self._scopes[scope] = deadline_ms
         return scope

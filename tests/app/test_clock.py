@@ -97,15 +97,17 @@ async def test_small_adjustments_add_up(autojump_clock: MockClock, wall: Wall) -
 
 
 @pytest.mark.requirement("T3")
-async def test_a_scope_made_after_a_sleep_is_exact_once_compared(
-    autojump_clock: MockClock, wall: Wall
+@pytest.mark.parametrize("jump", [HOUR, -HOUR, 24 * HOUR, -24 * HOUR])
+async def test_a_scope_made_after_a_jump_is_exact(
+    autojump_clock: MockClock, wall: Wall, jump: float
 ) -> None:
-    """Made before anybody noticed the sleep, from the new wall time."""
+    """Made before the keeper noticed that the clock was set, from the new wall time."""
     clock = WallClock(wall)
-    wall.ahead += HOUR
+    other = clock.scope(wall() + 365 * 24 * 3_600_000)
+    wall.ahead += jump
     scope = clock.scope(wall() + 10_000)
-    clock.compare()
     assert await expired_after(scope) == pytest.approx(10)
+    assert other.deadline == pytest.approx(365 * 24 * HOUR - jump, abs=1)
 
 
 @pytest.mark.requirement("T3")

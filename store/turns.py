@@ -120,8 +120,8 @@ def recover(connection: Connection, number: int, stream_number: int, *, counted:
 
 
 def release(connection: Connection, numbers: list[int]) -> None:
-    """A clean shutdown gives the turns up: the next start goes on with them."""
-    connection.execute(update(turn).where(turn.c.number.in_(numbers)).values(released=1))
+    """A clean shutdown gives the turns up: the next start goes on with those that did not end."""
+    connection.execute(update(turn).where(turn.c.number.in_(numbers), _OPEN).values(released=1))
 
 
 def end(
@@ -134,7 +134,7 @@ def end(
     changed = connection.execute(
         update(turn)
         .where(turn.c.number == number, turn.c.stream == stream_number, _OPEN)
-        .values(state=state, outcome=outcome, ended_at=now)
+        .values(state=state, outcome=outcome, ended_at=now, released=0)
     )
     if changed.rowcount != 1:
         raise StreamClosedError(f"turn {number} is not this runner's any more")

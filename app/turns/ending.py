@@ -43,17 +43,19 @@ class Ended:
 def follow_up(
     connection: Connection,
     thread: str,
-    message: str,
-    parts: list[Part],
     now: int,
     *,
     timeout_ms: int | None,
     promoting: bool,
 ) -> Ended:
-    """The bookkeeping of an end; `promoting`: the next in the queue is started."""
-    search.put(connection, message, text_of(parts))
+    """What others wait for; `promoting`: the next in the queue is started."""
     following = promote(connection, thread, now, timeout_ms) if promoting else None
     return Ended(threads.touch(connection, thread, now) or 0, following)
+
+
+def index(connection: Connection, message: str, parts: list[Part]) -> None:
+    """Make the answer's words found."""
+    search.put(connection, message, text_of(parts))
 
 
 def promote(

@@ -36,6 +36,9 @@ STORE_FAILED = Ending(
     "failed", "STORE_FAILED", "The answer could not be saved: the store does not work.", True
 )
 INTERNAL = Ending("failed", "INTERNAL", "Something went wrong inside the server.", True)
+UNREADABLE = Ending(
+    "failed", "INTERNAL", "What this answer had said cannot be read any more.", True
+)
 RECOVERY_EXHAUSTED = Ending(
     "interrupted",
     "RECOVERY_EXHAUSTED",

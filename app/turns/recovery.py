@@ -50,12 +50,22 @@ class Recovered:
 
 
 def recover(
-    connection: Connection, row: TurnRow, toolbox: Toolbox, now: int, max_recoveries: int
+    connection: Connection,
+    row: TurnRow,
+    toolbox: Toolbox,
+    now: int,
+    max_recoveries: int,
+    *,
+    readable: bool = True,
 ) -> Recovered | None:
     """The transaction for one turn that was running or waiting when its process ended.
 
+    `readable` False: what it had said cannot be read, so it is ended with nothing.
+
     Returns None if its log already held an outcome: then only the bookkeeping was made up for.
     """
+    if not readable:
+        return _given_up(connection, row, now)
     found = segments.read_after(connection, row.stream, 0)
     fold = Fold()
     for event in decoded(found):
@@ -71,8 +81,7 @@ def recover(
     if ending is None and checkpoint is None:
         parts = settled(kept_parts(parts, len(records)), toolbox, now)
     first: list[ev.Event] = [ev.Snapshot(parts), WAITING if waits else GOING_ON]
-    last = found[-1].last_seq if found else 0
-    successor = _succeed(connection, row, last, first, now, checkpoint)
+    successor = _succeed(connection, row, first, now, checkpoint)
     # What only waited did not end the process: it is not counted, however often it waits in vain.
     turns.recover(connection, row.number, successor, counted=not waits and not row.released)
     life = streams.count(connection, row.number) - 1
@@ -80,15 +89,23 @@ def recover(
     return Recovered(recovered, life, records, first, ending, checkpoint)
 
 
+def _given_up(connection: Connection, row: TurnRow, now: int) -> Recovered:
+    first: list[ev.Event] = [ev.Snapshot([]), GOING_ON]
+    turns.recover(connection, row.number, _succeed(connection, row, first, now, None), counted=True)
+    life = streams.count(connection, row.number) - 1
+    recovered = turns.by_number(connection, row.number)
+    return Recovered(recovered, life, [], first, outcomes.UNREADABLE)
+
+
 def _succeed(
     connection: Connection,
     row: TurnRow,
-    last: int,
     first: list[ev.Event],
     now: int,
     checkpoint: bytes | None,
 ) -> int:
-    """Seal the turn's stream after seq `last`. Returns the number of the one that follows."""
+    """Seal the turn's stream. Returns the number of the one that follows."""
+    last = segments.last_seq(connection, row.stream)
     stream_id = new_stream_id()
     successor = streams.create(connection, stream_id, row.number, now, checkpoint)
     seal = frame(row.stream_id, last + 1, ev.Superseded(stream_id))

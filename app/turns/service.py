@@ -1,6 +1,7 @@
 """The turns of this process: accept, queue, start, stop, and pick up what a crash left (T1, T4)."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import structlog
 import trio
@@ -16,7 +17,7 @@ from app.turns import outcomes
 from app.turns.ending import Ended, promote
 from app.turns.intake import WAITING, Accepted, Submission, accept
 from app.turns.outcomes import Ending
-from app.turns.recovery import Recovered, recover
+from app.turns.recovery import Recovered
 from app.turns.state import State
 from app.turns.steps import tool_results
 from app.turns.supervisor import Supervisor, TurnLimits
@@ -83,6 +84,9 @@ class TurnService:
                     self._stopping = True
                     self._supervisor.promoting = False
                     with trio.move_on_after(self._grace):
+                        # Already now: whoever stops us may not wait as long as our grace is.
+                        with suppress(StoreError):
+                            await self._release()
                         while self._running():
                             await self._idle.wait()
                 finally:
@@ -93,19 +97,23 @@ class TurnService:
             # Also where a second signal cancels the grace: who is impatient has crashed nothing.
             if drain.is_set():
                 with trio.move_on_after(RELEASE_SECONDS, shield=True):
-                    await self._release()
+                    await self._leave()
         self.stopped.set()
 
-    async def _release(self) -> None:
-        """Put on record that what is left was given up cleanly: that counts as no recovery."""
-        left = [live.number for live in self._open.values()]
-        if not left:
+    async def _leave(self) -> None:
+        if not self._open:
             return
-        log.info("turns are left for the next start", turns=len(left))
+        log.info("turns are left for the next start", turns=len(self._open))
         try:
-            await self._database.write(lambda c: turns.release(c, left))
+            await self._release()
         except StoreError as error:
             log.error("the next start will take it for a crash", error=str(error))
+
+    async def _release(self) -> None:
+        """Put on record that what is open is given up cleanly: that counts as no recovery."""
+        left = [live.number for live in self._open.values()]
+        if left:
+            await self._database.write(lambda c: turns.release(c, left))
 
     def _running(self) -> list[LiveTurn]:
         return [live for live in self._open.values() if live.state is State.RUNNING]
@@ -266,8 +274,7 @@ class TurnService:
             await self._promote(thread)
 
     async def _restore_one(self, row: TurnRow) -> None:
-        now, limit = self._clock.now_ms(), self._limits.max_recoveries
-        recovered = await self._database.write(lambda c: recover(c, row, self._toolbox, now, limit))
+        recovered = await self._supervisor.take_up(row)
         if recovered is None:
             return
         live = self._adopt(recovered.row, recovered.life)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+import structlog
 
 from app import events as ev
 from app.message import Part
@@ -22,6 +23,8 @@ from app.models.interface import (
 )
 from store.attachments import AttachmentRow
 from store.messages import MessageRow
+
+log = structlog.get_logger()
 
 UNKNOWN_RESULT = "Interrupted. It is not known whether this call had its effect."
 
@@ -60,9 +63,20 @@ def history(
         if row.role == "user":
             entries.append(UserEntry([_with_data(part, files) for part in parts]))
         else:
-            records = [decode_step(data) for data in steps.get(row.id, [])]
-            entries += answer_entries(records, parts)
+            entries += answer_entries(_readable(steps.get(row.id, [])), parts)
     return entries
+
+
+def _readable(steps: Iterable[bytes]) -> list[StepRecord]:
+    """The records up to the first that cannot be read: what an earlier answer loses by that must
+    not be lost to all later ones too; its text is told as that of a cut one."""
+    records: list[StepRecord] = []
+    try:
+        for data in steps:
+            records.append(decode_step(data))
+    except msgspec.DecodeError as error:
+        log.error("a step of an earlier answer cannot be read", error=str(error))
+    return records
 
 
 def attached(path: Sequence[MessageRow]) -> list[str]:

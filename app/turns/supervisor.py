@@ -4,6 +4,7 @@ A fault of a turn is recorded here and never reaches the nursery, so it cannot t
 """
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -20,8 +21,9 @@ from app.tools.registry import Toolbox
 from app.turns import outcomes
 from app.turns.attempt import Attempts
 from app.turns.calls import Calls
-from app.turns.ending import Ended, follow_up, record_end
+from app.turns.ending import Ended, follow_up, index, record_end
 from app.turns.outcomes import Ending
+from app.turns.recovery import Recovered, recover
 from app.turns.sink import PartIds
 from app.turns.state import State
 from app.turns.steps import attached, history
@@ -29,11 +31,16 @@ from app.turns.turn import LiveTurn, Run
 from store import attachments, messages, turns
 from store.database import Connection, Job
 from store.errors import StoreError
+from store.turns import TurnRow
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
 # How often the terminal record is tried again while the store does not work (L9).
 SETTLE_SECONDS = 1.0
+# What the pause between tries of the bookkeeping grows to.
+CATCH_UP_SECONDS = 60.0
 
 
 class TurnLimits(msgspec.Struct, frozen=True):
@@ -64,7 +71,7 @@ class Supervisor:
         """`on_ended` is called as soon as the terminal record is on record; must not raise.
 
         It gets None where nothing else was done: the turn was lost to another process, or the
-        bookkeeping failed.
+        bookkeeping failed. That is called for again then, with what it did, when it works.
         """
         self.limits = limits
         self.promoting = True  # cleared when the server shuts down: the queue waits for the next
@@ -84,7 +91,7 @@ class Supervisor:
         """Write the terminal record, however long the store takes to work again."""
         while not live.tail.lost:
             try:
-                await self._end_job(live, ending).wait()
+                ended = await self._end_job(live, ending).wait()
             except Exception as error:  # noqa: BLE001 - nor may a fault of ours end other turns
                 if live.tail.lost:
                     break
@@ -94,6 +101,8 @@ class Supervisor:
                 live.tail.tell_broken(ending.event(self._clock.now_ms(), None))
                 await trio.sleep(SETTLE_SECONDS)
             else:
+                if ended is None:
+                    await self._catch_up(live)
                 return
         log.warning("a turn was taken over by another process", turn=live.id)
         live.tail.repair()  # nothing of it waits for a commit any more
@@ -145,24 +154,12 @@ class Supervisor:
     def _end_job(self, live: LiveTurn, ending: Ending) -> Job[Ended | None]:
         """Events and record of the end, handed over in one tick: one transaction."""
         outcome, parts = self._last_words(live, ending)
-        promoting, timeout_ms = self.promoting, self.limits.turn_ms
+        following = self._following(live)
 
         def write(connection: Connection) -> Ended | None:
             record_end(connection, live.number, live.tail.number, outcome, live.id, parts)
-            try:
-                with connection.begin_nested():
-                    return follow_up(
-                        connection,
-                        live.thread,
-                        live.id,
-                        parts,
-                        outcome.at,
-                        timeout_ms=timeout_ms,
-                        promoting=promoting,
-                    )
-            except Exception as error:  # it cannot take the record with it (O4)
-                log.error("the bookkeeping of an end failed", turn=live.id, exc_info=error)
-                return None
+            _beside(connection, live, lambda: index(connection, live.id, parts))
+            return _beside(connection, live, lambda: following(connection))
 
         def committed(ended: Ended | None) -> None:
             live.move(State(outcome.outcome))
@@ -171,6 +168,44 @@ class Supervisor:
             self._on_ended(live, ended)
 
         return self._database.job(write, on_commit=committed)
+
+    def _following(self, live: LiveTurn) -> Callable[[Connection], Ended]:
+        now, timeout_ms, promoting = self._clock.now_ms(), self.limits.turn_ms, self.promoting
+        return lambda connection: follow_up(
+            connection, live.thread, now, timeout_ms=timeout_ms, promoting=promoting
+        )
+
+    async def _catch_up(self, live: LiveTurn) -> None:
+        """The turn has ended, but what follows failed: a queue waits for it."""
+        pause = SETTLE_SECONDS
+        while self.promoting:  # else the next start looks after all queues
+            await trio.sleep(pause)
+            try:
+                job = self._database.job(
+                    self._following(live), on_commit=lambda ended: self._on_ended(live, ended)
+                )
+                await job.wait()
+                return
+            except Exception as error:  # noqa: BLE001 - tried again
+                log.error("a queue does not go on", thread=live.thread, error=str(error))
+                pause = min(2 * pause, CATCH_UP_SECONDS)
+
+    async def take_up(self, row: TurnRow) -> Recovered | None:
+        """See `recover`. A turn that cannot be read is only ended: others must be able to start."""
+        now, limit = self._clock.now_ms(), self.limits.max_recoveries
+
+        def take(readable: bool) -> Job[Recovered | None]:
+            return self._database.job(
+                lambda c: recover(c, row, self._toolbox, now, limit, readable=readable)
+            )
+
+        try:
+            return await take(readable=True).wait()
+        except StoreError:
+            raise
+        except Exception as error:
+            log.error("a turn cannot be read", turn=row.id, exc_info=error)
+            return await take(readable=False).wait()
 
     def _last_words(self, live: LiveTurn, ending: Ending) -> tuple[ev.Outcome, list[Part]]:
         """Append what the log ends with, unless it is there already: the record alone failed."""
@@ -184,6 +219,16 @@ class Supervisor:
             fold.apply(event)
         tail.end(*last)
         return outcome, fold.parts()
+
+
+def _beside(connection: Connection, live: LiveTurn, work: Callable[[], T]) -> T | None:
+    """What cannot take the terminal record with it (O4); None: it failed."""
+    try:
+        with connection.begin_nested():
+            return work()
+    except Exception as error:
+        log.error("the bookkeeping of an end failed", turn=live.id, exc_info=error)
+        return None
 
 
 def _failure(live: LiveTurn, error: Exception) -> Ending:

@@ -25,7 +25,7 @@ from app.models.interface import (
 from app.tools import Toolbox
 from app.turns.intake import Accepted
 from app.turns.steps import UNKNOWN_RESULT
-from store import messages, segments, turns
+from store import messages, schema, segments, turns
 from store.database import Connection, open_database
 from store.schema import stream, turn
 from store.sqlite import wal_bytes
@@ -715,6 +715,39 @@ async def test_log_that_holds_an_outcome_gets_its_bookkeeping(
         assert await w.line() == ["Hello", "Hello"]
         assert model.requests == []
         await truth.check(w)
+
+
+@pytest.mark.requirement("R1", "R2", "O1")
+@pytest.mark.parametrize("what", ["step", "frames"])
+async def test_turn_that_cannot_be_read_does_not_keep_the_server_from_starting(
+    autojump_clock: MockClock, path: Path, what: str
+) -> None:
+    """It is ended; the others go on, also the one that waits behind it."""
+    async with world(path, ScriptedModel(calls("wait", '{"seconds": 100}'))) as w:
+        broken = await w.send()
+        behind = await w.send("behind")
+        beside = await w.send(thread="thread-02")
+        await trio.sleep(1)
+        after = await crash(w, "two")
+    number = broken.turn.stream
+
+    def spoil(connection: Connection) -> None:
+        if what == "step":
+            mine = schema.step.c.turn == broken.turn.number
+            connection.execute(update(schema.step).where(mine).values(record=b"{"))
+        else:
+            seq = segments.last_seq(connection, number) + 1
+            segments.append(connection, [segments.Segment(number, seq, 1, b"no frame\n\n")])
+
+    async with open_database(after, inline=True) as database:
+        await database.write(spoil)
+    async with world(after, ScriptedModel(says("Hello"))) as w:
+        for one in (beside, behind):
+            assert (await w.read(one.turn.stream_id)).outcome.outcome == "finished"
+        (row, _) = await w.turns()
+        assert row.state == "failed"
+        seen = await w.read(row.stream_id)
+        assert (seen.outcome.code, seen.outcome.retryable) == ("INTERNAL", True)
 
 
 @pytest.mark.requirement("R1")

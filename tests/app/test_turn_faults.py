@@ -190,6 +190,37 @@ async def test_bookkeeping_that_fails_does_not_lose_the_outcome(
         await truth.check(w)
 
 
+@pytest.mark.requirement("T4", "O4")
+@pytest.mark.parametrize("fails", ["promote", "search"])
+async def test_a_queue_goes_on_after_bookkeeping_that_failed(
+    autojump_clock: MockClock, path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """For a while the next turn cannot be started: it is, when it can. What others do not wait for
+    (that the words are found) holds nothing up, however long it fails."""
+
+    def broken(*_args: object, **_more: object) -> Any:
+        raise RuntimeError("a fault of the program")
+
+    running = Paused("one")
+    async with world(path, ScriptedModel(running, says("two"))) as w:
+        first, second = [await w.send(text) for text in ("one", "two")]
+        await running.reached.wait()
+        with monkeypatch.context() as patch:
+            module = {"promote": ending, "search": search}[fails]
+            patch.setattr(module, "promote" if fails == "promote" else "put", broken)
+            running.go.set()
+            assert (await w.read(first.turn.stream_id)).outcome.code == "FINISHED"
+            if fails == "promote":
+                await trio.sleep(20)
+                assert (await w.turns())[1].state == "queued"
+            else:
+                assert (await w.read(second.turn.stream_id)).text == "two"
+        with trio.fail_after(120):
+            assert (await w.read(second.turn.stream_id)).text == "two"
+        assert w.services.turns.thread_state("thread-01") == "idle"
+        await truth.check(w)
+
+
 @pytest.mark.requirement("O1", "O4")
 async def test_a_record_that_fails_is_tried_again_and_said_once(
     autojump_clock: MockClock, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -145,6 +145,33 @@ async def test_second_signal_ends_it_at_once_and_no_crash_is_counted(tmp_path: P
         assert row(server)[0] == "running", "it goes on in the next life"
 
 
+@pytest.mark.requirement("T7", "R2")
+async def test_kill_within_the_grace_is_no_crash_either(tmp_path: Path) -> None:
+    """What stops a service or a container asks first, and kills before a long grace is over."""
+    with running_server(tmp_path, model="bench", grace="600", max_recoveries="0") as server:
+        turn = Turn(server, "impatient", "m=150 rate=100 size=40")
+        async with new_http() as http, trio.open_nursery() as nursery:
+            await turn.send(http)
+            nursery.start_soon(turn.follow_as_far_as_it_lives, http)
+            await turn.until(kind="text-delta")
+            title = b'{"title": "Later"}'
+            async with await connect(server) as connection:
+                head = f"PATCH /api/threads/{turn.thread} HTTP/1.1\r\nHost: localhost\r\n"
+                await connection.send_all(f"{head}Content-Length: {len(title)}\r\n\r\n".encode())
+                server.terminate()
+                await turn.until(comment="draining")
+                # What is written now is written behind what the shutdown wrote first.
+                await connection.send_all(title)
+                assert (await connection.receive_some(1024)).startswith(b"HTTP/1.1 200")
+            server.kill9()
+        assert row(server) == ("running", 0, 1)
+        server.start()
+        async with new_http() as http:
+            await turn.finish(http)
+        assert turn.outcome["outcome"] == "finished"
+        assert turn.kinds.count("superseded") == 1
+
+
 @pytest.mark.requirement("T7")
 async def test_nothing_new_is_accepted_while_it_ends(tmp_path: Path) -> None:
     with running_server(tmp_path, model="bench", grace="600") as server:
@@ -176,15 +203,19 @@ async def test_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None
 
 async def open_and_never_read(server: RunningServer, stream: str) -> trio.SocketStream:
     """A reader with a small buffer that asks for a stream and then does nothing."""
-    host, _, port = server.url.removeprefix("http://").partition(":")
-    sock = trio.socket.socket()
-    sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, 4096)
-    await sock.connect((host, int(port)))
-    connection = trio.SocketStream(sock)
+    connection = await connect(server, buffer=4096)
     await connection.send_all(
-        f"GET /api/streams/{stream} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+        f"GET /api/streams/{stream} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     )
     return connection
+
+
+async def connect(server: RunningServer, buffer: int = 65536) -> trio.SocketStream:
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    sock = trio.socket.socket()
+    sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, buffer)
+    await sock.connect((host, int(port)))
+    return trio.SocketStream(sock)
 
 
 def row(server: RunningServer) -> tuple[str, int, int]:

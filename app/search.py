@@ -31,7 +31,8 @@ class HitView(msgspec.Struct, frozen=True):
 
 async def search_messages(database: Database, query: str, limit: int) -> list[HitView]:
     """Messages that contain every word of the query, newest first; none for an empty query."""
-    words = query.split()[:WORDS]
+    # SQLite's own search ends a word at NUL, in the middle of a quotation.
+    words = query.replace("\0", " ").split()[:WORDS]
     if not words:
         return []
     hits = await database.read(lambda c: search.find(c, words, limit))

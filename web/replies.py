@@ -64,6 +64,8 @@ async def read_body(kind: type[T]) -> T:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidError(f"The body is not valid: {error}", code="BODY_INVALID") from None
+    except RecursionError:
+        raise InvalidError("The body is nested too deeply", code="BODY_INVALID") from None
 
 
 async def read_bytes(limit: int) -> bytes:

@@ -132,7 +132,7 @@ class Http:
                     await response.aclose()
         try:
             return msgspec.json.decode(body) if body else None
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             text = f"{call.who} did not answer with JSON."
             raise ModelError(text, code="MODEL_PROTOCOL", retryable=False) from None
 

@@ -84,6 +84,8 @@ for body in (
     b'{"id":"message-01","parts":[{"type":"text","text":"\\ud800"}]}',
     b'{"id":"message-01","parts":[{"type":"text","text":"\\udc00 x"}]}',
     b"[" * 100_000,
+    b'{"id":"message-01","parts":[{"unknown":' + b"[" * 100_000,
+    b'{"id":"message-01","parts":[{"unknown":' + b'{"a":' * 100_000,
 ):
     asks("BODY_INVALID", "POST", POST, body)
 for change in (b"", {"title": ""}, {"title": "x" * 201}, {"title": 7}, {"colour": "red"}):

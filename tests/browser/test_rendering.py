@@ -83,6 +83,38 @@ def test_what_a_model_writes_runs_nothing(chat: Chat, prompts: Prompts) -> None:
         assert re.match(r"https?://|mailto:", href)
 
 
+POLICY = """async () => {
+  const broken = [];
+  addEventListener('securitypolicyviolation', (event) => broken.push(event.effectiveDirective));
+  const attempts = {
+    markup: () => { document.createElement('div').innerHTML = '<b>x</b>'; },
+    script: () => { document.createElement('script').src = 'x.js'; },
+    parser: () => new DOMParser().parseFromString('<b>x</b>', 'text/html'),
+  };
+  const refused = Object.entries(attempts).filter(([, attempt]) => {
+    try { attempt(); return false; } catch (error) { return error instanceof TypeError; }
+  }).map(([name]) => name);
+  new Image().src = 'http://127.0.0.1:9/pixel.png';
+  await fetch('http://127.0.0.1:9/').catch(() => 0);
+  const inline = document.createElement('style');
+  inline.textContent = 'body { color: red }';
+  document.head.append(inline);
+  await new Promise((done) => setTimeout(done));
+  return { refused, broken: [...new Set(broken)].sort() };
+}"""
+
+
+@pytest.mark.requirement("A4")
+def test_the_policy_of_the_page_is_enforced(shared: RunningServer, browser: Browser) -> None:
+    """Should the page itself ever be tricked, the browser still refuses."""
+    chat = Chat(browser.new_context().new_page())
+    chat.open(shared.url)
+    found = chat.page.evaluate(POLICY)
+    assert found["refused"] == ["markup", "script", "parser"]
+    assert {"connect-src", "img-src", "style-src-elem"} <= set(found["broken"])
+    chat.page.context.close()
+
+
 def test_code_is_copied_whole(
     shared: RunningServer, browser: Browser, open_chat: OpenChat, prompts: Prompts
 ) -> None:

@@ -8,6 +8,7 @@ from playwright.sync_api import BrowserContext, expect
 from tests.browser.chat import Log, words
 from tests.browser.conftest import OpenChat
 from tests.browser.model import ScriptedModel
+from tests.browser.proxy import Proxy
 from tests.crash.server import RunningServer, running_server
 
 pytestmark = pytest.mark.browser
@@ -54,6 +55,65 @@ def test_a_page_that_comes_back_goes_on_where_it_was(
     chat.wait_until("finished")
     assert chat.source() == log.text() == "".join(words(40))
     log.close()
+
+
+@pytest.mark.requirement("F1", "F3", "M3")
+def test_a_page_is_kept_for_the_back_button_while_it_streams(
+    server: RunningServer, model: ScriptedModel, open_chat: OpenChat
+) -> None:
+    """Its connections do not keep the browser from it, and none of them is taken for alive."""
+    chat = open_chat(server.url)
+    model.say(*words(20))
+    chat.send("Hello")
+    chat.wait_for_words(20)
+    chat.page.evaluate(
+        "addEventListener('pageshow', (event) => { window.kept = event.persisted; })"
+    )
+    chat.page.goto(f"{server.url}/healthz")
+    model.say(*words(20, first=20))
+    chat.page.evaluate("history.back()")
+    chat.page.wait_for_function("() => window.kept === true")
+    chat.wait_for_words(40)
+    assert chat.state() == "running"
+    model.finish(*words(20, first=40))
+    chat.wait_until("finished")
+    assert chat.source() == "".join(words(60))
+    assert chat.states() == ["running", "finished"]
+
+
+# As browsers do to pages that are long in the back: timers come a minute late, at the earliest.
+THROTTLED = """
+const timeout = window.setTimeout;
+window.setTimeout = (run, ms, ...rest) =>
+  timeout(run, window.throttled ? Math.max(ms ?? 0, 600_000) : ms, ...rest);
+"""
+
+
+@pytest.mark.requirement("F1", "F2")
+def test_a_page_whose_timers_are_throttled_goes_on_when_it_is_seen(
+    real: BrowserContext,
+    server: RunningServer,
+    model: ScriptedModel,
+    proxy: Proxy,
+    open_chat: OpenChat,
+) -> None:
+    """The connection is lost in the back, and no timer notices: being seen does."""
+    real.add_init_script(THROTTLED)
+    chat = open_chat(proxy.url, real)
+    model.say(*words(20))
+    chat.send("Hello")
+    chat.wait_for_words(20)
+    chat.page.evaluate("window.throttled = true")
+    real.new_page().bring_to_front()
+    chat.page.wait_for_function("() => document.hidden", polling=100)
+    proxy.cut_all()
+    model.say(*words(20, first=20))
+    chat.page.evaluate("window.throttled = false")  # but those that are set stay late
+    chat.page.bring_to_front()
+    chat.wait_for_words(40)
+    model.finish()
+    chat.wait_until("finished")
+    assert chat.source() == "".join(words(40))
 
 
 @pytest.mark.requirement("F5")

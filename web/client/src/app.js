@@ -99,7 +99,9 @@ export function createApp(window) {
   }
 
   const currentId = computed(() => current.value.id);
-  const notices = createNotices({ window: /** @type {Window & typeof globalThis} */ (window), base, storage: storageOf(window), list: threads.list, currentId, open });
+  /** @param {string} id */
+  const titleOf = (id) => api.thread(id).then(({ thread }) => thread.title, () => null);
+  const notices = createNotices({ window: /** @type {Window & typeof globalThis} */ (window), base, storage: storageOf(window), list: threads.list, currentId, open, titleOf });
 
   /** @param {Change} change @param {boolean} leading this tab read it for all of them */
   function news(change, leading) {
@@ -109,7 +111,7 @@ export function createApp(window) {
       return;
     }
     notices.tell(change, leading);
-    threads.noticed(change, leading);
+    threads.noticed(change);
     if (change.thread === currentId.peek()) void current.value.notice(change.deleted ? Infinity : change.version);
   }
 

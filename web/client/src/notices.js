@@ -20,10 +20,13 @@ import { TEXT } from './text.js';
  * @param {ReadonlySignal<ThreadList>} options.list
  * @param {ReadonlySignal<string>} options.currentId
  * @param {(id: string) => void} options.open
+ * @param {(id: string) => Promise<string|null>} options.titleOf null: it has none, or cannot be asked for
  */
-export function createNotices({ window, base, storage, list, currentId, open }) {
+export function createNotices({ window, base, storage, list, currentId, open, titleOf }) {
   const { document, navigator, Notification } = window;
   const name = `unbroken:${new URL(base).pathname}:seen`;
+  const watched = `${name}:now`;
+  const { locks } = navigator;
   const seen = signal(read());
   const visible = signal(!document.hidden);
   const permission = signal(Notification ? Notification.permission : 'denied');
@@ -63,9 +66,23 @@ export function createNotices({ window, base, storage, list, currentId, open }) 
   /** Threads whose turn goes on, as the feed told; a hidden page's list may not have them. @type {Set<string>} */
   const working = new Set();
 
-  /** @param {string} thread @param {string|null} [title] */
-  function show(thread, title) {
-    const name = title || TEXT.untitled;
+  /** @type {(() => void)|undefined} lets go of what this tab holds while it is seen; set while it is */
+  let unseen;
+
+  /** Tabs that are seen share a lock: whoever looks at one of them need not be called. */
+  function holdWhileSeen() {
+    unseen?.();
+    unseen = undefined;
+    if (document.hidden) return;
+    const hidden = new Promise((resolve) => { unseen = () => resolve(undefined); });
+    locks?.request(watched, { mode: 'shared' }, () => hidden).catch(() => undefined);
+  }
+
+  /** @param {string} thread */
+  async function show(thread) {
+    const { held = [] } = (await locks?.query()) ?? {};
+    if (held.some((lock) => lock.name === watched)) return;
+    const name = (await titleOf(thread)) || TEXT.untitled;
     const options = { body: TEXT.answerEnded, tag: thread };
     try {
       const note = new Notification(name, options);
@@ -81,7 +98,11 @@ export function createNotices({ window, base, storage, list, currentId, open }) 
     }
   }
 
-  const onVisibility = () => { visible.value = !document.hidden; };
+  const onVisibility = () => {
+    visible.value = !document.hidden;
+    holdWhileSeen();
+  };
+  holdWhileSeen();
   /** Another tab has shown something. @param {StorageEvent} event */
   const onStorage = ({ key }) => {
     if (key === name) seen.value = read();
@@ -98,13 +119,13 @@ export function createNotices({ window, base, storage, list, currentId, open }) 
       if ((seen.peek()[id] ?? 0) < version) keep({ ...seen.peek(), [id]: version });
     },
 
-    /** A turn has ended while nobody saw this page. @param {ThreadNews} news @param {boolean} leading one tab tells it */
+    /** A turn has ended: a note, if nobody sees any page of ours. @param {ThreadNews} news @param {boolean} leading one tab tells it */
     tell({ thread, state, deleted }, leading) {
       const listed = list.peek().threads.find(({ id }) => id === thread);
       const worked = working.has(thread) || (listed !== undefined && listed.state !== 'idle');
       if (state !== 'idle' && !deleted) working.add(thread);
       else working.delete(thread);
-      if (worked && state === 'idle' && !deleted && leading && document.hidden && permission.peek() === 'granted') show(thread, listed?.title);
+      if (worked && state === 'idle' && !deleted && leading && document.hidden && permission.peek() === 'granted') show(thread).catch(reportError);
     },
 
     /** To be called by a click: browsers ask the person then. */
@@ -114,6 +135,7 @@ export function createNotices({ window, base, storage, list, currentId, open }) 
 
     close() {
       stopMarking();
+      unseen?.();
       document.removeEventListener('visibilitychange', onVisibility);
       window.removeEventListener('storage', onStorage);
     },

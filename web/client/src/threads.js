@@ -42,18 +42,17 @@ export function createThreadList(api, retrier) {
     list,
     /**
      * The server says that a thread changed. A burst of changes is one request; a hidden page asks when it is seen.
-     * @param {Change} change @param {boolean} [leading] this tab read it for all of them
+     * @param {Change} change
      */
-    noticed(change, leading = false) {
-      const known = change.reset ? undefined : list.value.threads.find(({ id }) => id === change.thread);
+    noticed(change) {
       if (!change.reset) {
+        const known = list.value.threads.find(({ id }) => id === change.thread);
         if (change.deleted) this.drop(change.thread);
         else if (known && known.version >= change.version) return;
         else if (known) this.replace(change.thread, { state: change.state });
       }
       stale = true;
-      // But for a thread it does not know: a note may have to name it.
-      if (document.hidden && (change.reset || known || !leading)) return;
+      if (document.hidden) return;
       clearTimeout(soon);
       soon = setTimeout(() => this.catchUp(), JOIN_MS);
     },

@@ -148,4 +148,6 @@ class EventReader:
 
 def count(value: Any) -> int | None:
     """A number of tokens; None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < 2**53 else None  # what every reader of JSON can hold

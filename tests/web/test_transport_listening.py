@@ -1,13 +1,16 @@
 """Our listening sockets, the pinned internals, and what no module of ours may use."""
 
 import ast
+import errno
 import socket
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import trio
 from hypercorn.protocol.h11 import H11Protocol
 
+from tests.web.serving import PATIENCE_SECONDS, Serve
 from web.transport import AddressInUseError, App, ListenError, Transport, listen, pinned
 from web.transport.listening import (
     KEEPALIVE_IDLE_SECONDS,
@@ -155,3 +158,38 @@ def test_the_search_for_quarts_nursery_finds_it() -> None:
     found = {"current_app.nursery", "self.app.nursery", "add_background_task"}
     assert uses_of_quarts_life(source) == found
     assert uses_of_quarts_life("self.nursery.start_soon(f)") == set()
+
+
+async def test_exhausted_descriptors_are_told_once_and_waited_for(
+    serve: Serve, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with `ulimit -n`: those who are connected are served, others are accepted later."""
+    app = App("exhausted")
+
+    @app.get("/")
+    async def hello() -> str:
+        return "hello"
+
+    server = await serve(app)
+    first = await server.connect()
+    await first.get("/")
+    await first.read_until(b"hello")
+    refusals = 0
+
+    def refused(_self: socket.socket) -> NoReturn:
+        nonlocal refusals
+        refusals += 1
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch, trio.fail_after(PATIENCE_SECONDS):
+        patch.setattr(socket.socket, "accept", refused)
+        late = await server.connect()
+        await late.get("/")
+        while refusals < 3:
+            await trio.lowlevel.checkpoint()
+        await first.get("/")
+        await first.read_until(b"hello")
+    await late.read_until(b"hello")
+    told = [record for record in caplog.records if "have to wait" in record.message]
+    assert len(told) == 1
+    assert told[0].exc_info is None

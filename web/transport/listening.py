@@ -1,6 +1,7 @@
 """Our own listening sockets: with the options that end half-open connections, and clear errors."""
 
 import errno
+import logging
 import os
 import socket
 from collections.abc import Iterable
@@ -16,6 +17,12 @@ KEEPALIVE_IDLE_SECONDS = 30
 KEEPALIVE_INTERVAL_SECONDS = 10
 
 BACKLOG = 1024
+
+# What is missing comes back by itself when connections end; until then new ones wait.
+EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+EXHAUSTED_SECONDS = 0.1
+
+log = logging.getLogger("web.transport")
 
 
 class ListenError(OSError):
@@ -133,15 +140,28 @@ class Listener(trio.abc.Listener[Accepted]):
 
     def __init__(self, listener: socket.socket) -> None:
         self._socket = listener
+        self._exhausted = False  # set while descriptors or memory are missing: that is told once
 
     async def accept(self) -> Accepted:
-        """Raises OSError when descriptors or memory run out (trio.serve_listeners waits then)."""
+        """Waits while descriptors or memory have run out, and says so once. Trio would say it ten
+        times a second, with a traceback. Raises OSError when the socket itself fails."""
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:
                 raw, _ = self._socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 continue  # it went away before we came
+            except OSError as error:
+                if error.errno not in EXHAUSTED:
+                    raise
+                if not self._exhausted:
+                    log.warning("New connections have to wait: %s", error.strerror)
+                self._exhausted = True
+                await trio.sleep(EXHAUSTED_SECONDS)
+                continue
+            if self._exhausted:
+                log.info("Connections are accepted again")
+            self._exhausted = False
             return Accepted(trio.SocketStream(trio.socket.from_stdlib_socket(raw)), raw)
 
     async def aclose(self) -> None:

@@ -1,5 +1,6 @@
 """How answers look while they are written and after, in a real browser."""
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -287,6 +288,29 @@ def test_what_is_finished_stays_where_it_is(chat: Chat, prompts: Prompts) -> Non
         or (index < len(frame) - 1 and frame[index] != final[index])
     ]
     assert moved == []
+
+
+def test_what_is_out_of_sight_keeps_its_height(chat: Chat, prompts: Prompts) -> None:
+    """It is not laid out any more; were it forgotten how high it was, all below would move."""
+    chat.page.evaluate(
+        """() => {
+          const box = document.querySelector('[data-testid=scroller]');
+          window.heights = [];
+          const look = () => {
+            if (window.heights.at(-1) !== box.scrollHeight) window.heights.push(box.scrollHeight);
+            requestAnimationFrame(look);
+          };
+          look();
+        }"""
+    )
+    paragraphs = "".join(f"Paragraph {n} of many.\n\n" for n in range(300))
+    chat.send(prompts.says("paragraphs out of sight", paragraphs, size=1_500, rate=5))
+    chat.wait_until("finished")
+    heights = chat.page.evaluate("window.heights")
+    assert len(heights) > 4  # it comes in bursts, each of them several windows high
+    # The row of dots that goes with the first word is less high than a line.
+    shrunk = [(a, b) for a, b in itertools.pairwise(heights) if b < a - 40]
+    assert shrunk == []
 
 
 # a megabyte

@@ -122,7 +122,10 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
     const before = state.accepts;
     try {
       const snapshot = await api.thread(id, signal);
+      const { live } = state;
       update(merge(state, snapshot, before));
+      const turn = live && find(state, live.id)?.turn;
+      if (turn && turn.stream !== live.turn?.stream) restarted();
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
       if (state.accepts === before) update(missing(state));
@@ -159,11 +162,16 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   function apply(event, cursor) {
     const over = event.type === 'outcome' ? state.live?.id : undefined;
     update(applyEvent(state, event, cursor));
-    if (event.type === 'snapshot') away.value = { from: Date.now(), to: Date.now(), restarted: true };
+    if (event.type === 'superseded' || event.type === 'snapshot') restarted();
     if (!over) return;
     stops.get(over)?.abort();
     followNext();
     changed();
+  }
+
+  /** An answer goes on in another stream: the server was restarted under it. */
+  function restarted() {
+    away.value = { from: Date.now(), to: Date.now(), restarted: true };
   }
 
   function followNext() {

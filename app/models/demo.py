@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 import trio
 
+from app.durations import spoken
 from app.events import Usage
 from app.models import demo_text as say
 from app.models.errors import ModelError
@@ -148,13 +149,13 @@ async def _think(_request: ModelRequest, voice: _Voice, _rest: str) -> None:
 async def _long(_request: ModelRequest, voice: _Voice, rest: str) -> None:
     seconds = _number(rest, default=LONG_SECONDS, most=LONGEST_SECONDS, unit=_unit(rest))
     began = trio.current_time()
-    await voice.say(say.LONG_OPENING.format(duration=_spoken(seconds)))
+    await voice.say(say.LONG_OPENING.format(duration=spoken(seconds)))
     n = 0
     while (elapsed := trio.current_time() - began) < seconds:
         paragraph = say.LONG_PARAGRAPHS[n % len(say.LONG_PARAGRAPHS)]
         n += 1
-        await voice.say(paragraph.format(n=n, elapsed=_spoken(elapsed)))
-    await voice.say(say.LONG_END.format(duration=_spoken(seconds)))
+        await voice.say(paragraph.format(n=n, elapsed=spoken(round(elapsed))))
+    await voice.say(say.LONG_END.format(duration=spoken(seconds)))
 
 
 async def _tool(request: ModelRequest, voice: _Voice, rest: str) -> Completion | None:
@@ -221,17 +222,3 @@ def _unit(text: str) -> float:
     if re.search(r"\d\s*(?:h|hour)", text):
         return 3600
     return 60 if re.search(r"\d\s*m(?:in|\b)", text) else 1
-
-
-def _spoken(seconds: float) -> str:
-    """As in "2 minutes 1 second"; below two minutes in seconds alone."""
-    whole = round(seconds)
-    minutes, rest = divmod(whole, 60) if whole >= 120 else (0, whole)
-    hours, minutes = divmod(minutes, 60)
-    named = [(hours, "hour"), (minutes, "minute"), (rest, "second")]
-    spoken = [_count(number, unit) for number, unit in named if number]
-    return " ".join(spoken) or "0 seconds"
-
-
-def _count(number: int, one: str) -> str:
-    return f"{number} {one}" if number == 1 else f"{number} {one}s"

@@ -8,6 +8,7 @@ import trio
 
 from app import events as ev
 from app.clock import WallClock
+from app.durations import spoken
 from app.models.interface import ToolCall, ToolResult
 from app.tail import Tail
 from app.tools.registry import Tool, Toolbox, ToolError
@@ -78,7 +79,7 @@ class Calls:
                 return plain(output), False
             except ValueError as error:
                 return f"The result of the tool {error}.", True
-        return f"The tool took longer than {timeout:g} seconds and was stopped.", True
+        return f"The tool took longer than {spoken(timeout or 0)} and was stopped.", True
 
     def _settle(
         self, call: ToolCall, results: dict[str, ToolResult], output: Any, *, is_error: bool

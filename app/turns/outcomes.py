@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from app import events as ev
+from app.durations import spoken
 from app.message import Fold
 from app.models.errors import ModelError
 from app.turns.plain import whole
@@ -67,8 +68,8 @@ def finished(reason: ev.FinishReason) -> Ending:
 
 def timed_out(started_at: int | None, deadline_at: int | None) -> Ending:
     """By the deadline it had from its start, whatever the settings are now; both are there then."""
-    minutes = ((deadline_at or 0) - (started_at or 0)) / 60_000
-    text = f"Stopped: the answer took longer than the limit of {minutes:g} minutes."
+    limit = spoken(((deadline_at or 0) - (started_at or 0)) / 1000)
+    text = f"Stopped: the answer took longer than the limit of {limit}."
     return Ending("aborted", "TURN_TIMEOUT", text, True)
 
 

@@ -36,6 +36,7 @@ POLICY = "; ".join(
         "form-action 'none'",
         "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
+        "trusted-types unbroken-worker",
     )
 )
 HEADERS = {

@@ -82,7 +82,10 @@ class Attempts:
         Raises GaveUpError; cancellation passes through, also during a pause.
         """
         if checkpoint is None:
-            self._tail.append(ev.StartStep(), ev.Status("connecting", f"Asking {self._model.name}"))
+            self._tail.append(ev.StartStep())
+            # That the server was restarted is told until the model says something (O5).
+            if self._status() != "recovering":
+                self._tail.append(ev.Status("connecting", f"Asking {self._model.name}"))
         limit = self._limits.max_retries + 1
         for number in range(1, limit + 1):
             try:
@@ -96,6 +99,10 @@ class Attempts:
                 await self._wait(error, number + 1, limit, pause)
                 checkpoint = None
         raise AssertionError("unreachable")
+
+    def _status(self) -> ev.StatusState | None:
+        status = self._tail.fold.status
+        return status.state if status else None
 
     async def _attempt(self, request: ModelRequest, checkpoint: bytes | None) -> StepResult:
         limits = self._limits

@@ -108,6 +108,7 @@ def test_the_policy_lets_in_our_own_files_and_nothing_else() -> None:
         "form-action": "'none'",
         "frame-ancestors": "'none'",
         "require-trusted-types-for": "'script'",
+        "trusted-types": "unbroken-worker",
     }
 
 

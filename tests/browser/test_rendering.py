@@ -16,11 +16,13 @@ from tests.crash.server import RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.requirement("M4")]
 
-# What the issue asks for: the main thread is never busy for longer at a stretch.
+# The goal: the main thread is never busy for longer at a stretch.
 LONGEST_TASK_MS = 50
-# A machine under load is slower in every task; the best of these has to hold.
-TRIES = 3
+# A machine that is slow, or shared with others, is slower in every task; one try has to hold.
 ROOM = 3
+TRIES = 3
+# There the page also draws at its own pace.
+DRAWN_MS = 100_000
 MEGABYTE = 1_000_000
 
 
@@ -360,24 +362,24 @@ DRAWN = """() => document.querySelector('[data-role=assistant][data-state=finish
   ?.getAttribute('aria-busy') === null"""
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_megabyte_at_200_deltas_a_second_blocks_nothing(
     shared: RunningServer, open_chat: OpenChat, browser: Browser, prompts: Prompts, kind: str
 ) -> None:
     text = megabyte(kind)
     prompt = prompts.says(f"a megabyte: {kind}", text, size=len(text) // 800, rate=200)
-    longest = [0.0] * TRIES
-    for attempt in range(TRIES):
+    longest: list[float] = []
+    while len(longest) < TRIES:
         chat = open_chat(shared.url)
         with traced(browser, chat.page) as trace:
             chat.send(prompt)
             # Not by `expect`, which looks at the whole answer each time.
-            chat.page.wait_for_function(DRAWN)
-        longest[attempt] = trace.tasks[0]
-        if attempt == 0:
+            chat.page.wait_for_function(DRAWN, timeout=DRAWN_MS)
+        longest.append(trace.tasks[0])
+        if len(longest) == 1:
             assert chat.source() == text
         chat.close()
-        if longest[attempt] < LONGEST_TASK_MS:
-            break
-    # The goal is LONGEST_TASK_MS; a processor that others share at the time is given some room.
-    assert min(filter(None, longest)) < ROOM * LONGEST_TASK_MS, longest
+        if longest[-1] < ROOM * LONGEST_TASK_MS:
+            return
+    pytest.fail(f"The longest tasks took {longest} ms")

@@ -8,12 +8,13 @@ import { NO_BLOCKS, growBlocks } from '../markdown/blocks.js';
 /** @import {Blocks} from '../markdown/blocks.js' */
 
 /** So much text is read between two looks at the clock. */
-const STEP_CHARS = 2_048;
+const STEP_CHARS = 1_024;
 
 /** For reading in one frame; drawing what was read takes several times as long. */
 const FRAME_MS = 3;
 
 /** A short text that is shown first may take so much of a frame: most are there at once. */
+const SHORT_CHARS = 2_048;
 const SHORT_FRAME_MS = 16;
 
 /** A step that took longer than its frame costs so many of the next ones at most: often others are to blame. */
@@ -41,7 +42,7 @@ function advance(reader) {
   const { text } = reader;
   const begun = performance.now();
   let next = text.length < reader.blocks.length ? NO_BLOCKS : reader.blocks;
-  const limit = next.length === 0 && text.length <= STEP_CHARS ? SHORT_FRAME_MS : FRAME_MS;
+  const limit = next.length === 0 && text.length <= SHORT_CHARS ? SHORT_FRAME_MS : FRAME_MS;
   while (next.length < text.length && spent + performance.now() - begun < limit) {
     const end = next.length + STEP_CHARS;
     next = growBlocks(next, end < text.length ? text.slice(0, end) : text);

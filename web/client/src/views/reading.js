@@ -2,29 +2,35 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { oncePerFrame } from '../frames.js';
+import { nextTask, oncePerFrame } from '../frames.js';
 import { NO_BLOCKS, growBlocks } from '../markdown/blocks.js';
 
 /** @import {Blocks} from '../markdown/blocks.js' */
 
-/** So much text is read between two looks at the clock. */
-const STEP_CHARS = 1_024;
+/** So much text is read between two looks at the clock: as much as is drawn in time. */
+const LEAST_STEP_CHARS = 128;
+const MOST_STEP_CHARS = 2_048;
+
+/** What a frame may take, reading and drawing together; a page that is blocked for longer than 50 ms feels stuck. */
+const SHORT_MS = 15;
+const LONG_MS = 34;
 
 /** For reading in one frame; drawing what was read takes several times as long. */
 const FRAME_MS = 3;
 
-/** A short text that is shown first may take so much of a frame: most are there at once. */
-const SHORT_CHARS = 2_048;
-const SHORT_FRAME_MS = 16;
-
 /** A step that took longer than its frame costs so many of the next ones at most: often others are to blame. */
 const LONGEST_REST_FRAMES = 4;
+
+/** A short text that is shown first is there at once, or most of it, whatever the frames before it took. */
+const SHORT_CHARS = 2_048;
+const SHORT_FRAME_MS = LONGEST_REST_FRAMES * FRAME_MS + 2;
 
 /** @typedef {{blocks: Blocks, text: string, redraw: () => void}} Reader */
 
 /** Those that are not at the end of their text, in the order they were shown. @type {Set<Reader>} */
 const behind = new Set();
 
+let step = 256; // characters; at first everything takes longer
 let spent = 0; // ms of this frame and, where a step took longer, of the next ones
 let frame = -1; // the time of the frame that `spent` is of
 
@@ -34,6 +40,15 @@ function beginFrame() {
   if (time === frame) return;
   frame = time;
   spent = Math.max(0, spent - FRAME_MS);
+  void measure(now);
+}
+
+/** Drawing takes several times as long as reading, and how long the machine, the text and the screen decide. @param {number} begun */
+async function measure(begun) {
+  await nextTask(); // the first after the frame
+  const took = performance.now() - begun;
+  if (took > LONG_MS) step = Math.max(LEAST_STEP_CHARS, step / 2);
+  else if (took < SHORT_MS) step = Math.min(MOST_STEP_CHARS, step * 2);
 }
 
 /** Reads on, as long as this frame has time. @param {Reader} reader */
@@ -44,7 +59,7 @@ function advance(reader) {
   let next = text.length < reader.blocks.length ? NO_BLOCKS : reader.blocks;
   const limit = next.length === 0 && text.length <= SHORT_CHARS ? SHORT_FRAME_MS : FRAME_MS;
   while (next.length < text.length && spent + performance.now() - begun < limit) {
-    const end = next.length + STEP_CHARS;
+    const end = next.length + step;
     next = growBlocks(next, end < text.length ? text.slice(0, end) : text);
   }
   spent = Math.min(spent + performance.now() - begun, LONGEST_REST_FRAMES * FRAME_MS);

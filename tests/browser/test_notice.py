@@ -74,6 +74,7 @@ def test_where_only_a_worker_may_show_notes_it_does(
     model.say(*words(3))
     chat.send("On a phone")
     chat.wait_for_words(3)
+    expect(chat.get("thread").locator(".badge.running")).to_be_visible()  # the list knows of it
     hide(real, chat)
     model.finish()
     notes = """navigator.serviceWorker.ready.then((worker) => worker.getNotifications())

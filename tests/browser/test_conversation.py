@@ -401,6 +401,43 @@ def test_the_view_follows_the_text_unless_the_person_scrolled_up(
     assert at_end(chat.page)
 
 
+def test_text_that_grows_faster_does_not_overtake_who_scrolls_up(
+    chat: Chat, prompts: Prompts
+) -> None:
+    """One frame, one event: much text came, and the person scrolled up by less."""
+    lines = "".join(f"line {n}\n\n" for n in range(200))
+    chat.send(prompts.says("lines and a gesture", lines))
+    chat.wait_until("finished")
+    left = chat.get("scroller").evaluate(
+        """async (box) => {
+          const content = box.querySelector('[data-role=assistant]');
+          const height = content.offsetHeight;
+          const frame = () => new Promise((done) => requestAnimationFrame(done));
+          const grow = async (pixels) => {
+            content.style.minHeight = `${height + pixels}px`;
+            await frame();
+            await frame();
+          };
+          let armed = false; // an observer is also called for having begun
+          const gesture = new Promise((done) => {
+            new ResizeObserver(() => {
+              if (armed) box.scrollTop -= 200;
+              if (armed) done();
+              armed = false;
+            }).observe(content);
+          });
+          await grow(0);
+          armed = true;
+          await grow(1000);
+          await gesture;
+          await grow(2000);
+          return box.scrollHeight - box.scrollTop - box.clientHeight;
+        }"""
+    )
+    assert left > 1_000
+    expect(chat.get("to-end")).to_be_visible()
+
+
 # keys
 
 

@@ -7,8 +7,11 @@ import { h } from 'preact';
 
 /** @typedef {typeof import('./extras.js')} Extras */
 
-/** So long the page must have been there before it loads what nobody asked for yet. */
+/** So long the page must have been there before it loads what nobody asked for yet; it looks again as often. */
 const IDLE_MS = 2_000;
+
+/** A pause between two frames is shorter. While an answer is drawn a new style is dear: the whole page is looked through. */
+const NOTHING_TO_DO_MS = 30;
 
 /** A load that failed is tried again after so long. */
 const AGAIN_MS = 3_000;
@@ -42,5 +45,14 @@ export function lazy(choose) {
 
 /** What is needed later should be there when the network is not. */
 export function loadWhenIdle() {
-  setTimeout(() => (window.requestIdleCallback ? window.requestIdleCallback(load) : load()), IDLE_MS);
+  setTimeout(() => {
+    if (!window.requestIdleCallback) {
+      void load();
+      return;
+    }
+    window.requestIdleCallback((deadline) => {
+      if (deadline.timeRemaining() >= NOTHING_TO_DO_MS) void load();
+      else loadWhenIdle();
+    });
+  }, IDLE_MS);
 }

@@ -25,7 +25,10 @@ export function useScrolling(thread, state) {
   const [away, setAway] = useState(false);
 
   const follow = () => {
-    if (following.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+    if (!following.current || !box.current) return;
+    box.current.scrollTop = box.current.scrollHeight;
+    // Else one event for both, this and a person who scrolls up in the same frame, would seem to go down.
+    seen.current = { top: box.current.scrollTop, height: box.current.scrollHeight };
   };
   const toEnd = () => {
     following.current = true;

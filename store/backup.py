@@ -43,7 +43,9 @@ def back_up(database: Path, copy: Path) -> int:
             unfinished.unlink(missing_ok=True)
         return copy.stat().st_size
     except (OSError, sqlite3.Error) as error:
-        raise StoreUnavailableError(f"{database} cannot be copied to {copy}: {error}") from error
+        # Of an OSError its reason alone: it would name the unfinished file, which nobody knows.
+        reason = getattr(error, "strerror", None) or error
+        raise StoreUnavailableError(f"{database} cannot be copied to {copy}: {reason}") from error
 
 
 def _copy(database: Path, copy: Path) -> None:

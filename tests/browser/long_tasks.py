@@ -4,6 +4,7 @@ In processor time, not by the clock: on a machine that does other things as well
 interrupted, which is nobody's fault. A page's own long-task observer goes by the clock.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,16 +40,9 @@ class Trace:
 @contextmanager
 def traced(browser: Browser, page: Page) -> Iterator[Trace]:
     """Record what the browser does in the block."""
-    session = browser.new_browser_cdp_session()
     trace = Trace()
-    complete: list[object] = []
-    session.on("Tracing.dataCollected", lambda params: trace.events.extend(params["value"]))
-    session.on("Tracing.tracingComplete", lambda params: complete.append(params))
-    session.send("Tracing.start", {"traceConfig": {"includedCategories": ["toplevel"]}})
+    browser.start_tracing(page=page, categories=["toplevel"])
     try:
         yield trace
     finally:
-        session.send("Tracing.end")
-        while not complete:
-            page.wait_for_timeout(20)
-        session.detach()
+        trace.events = json.loads(browser.stop_tracing())["traceEvents"]

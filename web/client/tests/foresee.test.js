@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 
-import { NO_BLOCKS, foreseenTail, growBlocks } from '../src/markdown/blocks.js';
+import { NO_BLOCKS, growBlocks, shownTail } from '../src/markdown/blocks.js';
 import { lex } from '../src/markdown/lexer.js';
 
 /** The words of inline tokens. @param {any[]} tokens @returns {string} */
@@ -36,7 +36,7 @@ function lies(text, from = 1) {
   for (let end = from; end <= text.length; end++) {
     const beginning = text.slice(0, end);
     blocks = growBlocks(blocks, beginning);
-    const shown = leaves([...blocks.groups.flat(), ...foreseenTail(blocks, beginning)]);
+    const shown = leaves([...blocks.groups.flat(), ...shownTail(blocks, beginning, false)]);
     shown.forEach(([kind, seen], i) => {
       const [becomes, whole] = final[i] ?? ['nothing', ''];
       // Of the last one there may be more to come.
@@ -57,6 +57,14 @@ describe('M4 nothing is seen of a text that grows letter by letter but what it i
     ['headings, quotes and rules', '## One\n\nText <br> and\n### Two\n- a\n- b\n\n---\n\n#### Four\n> quote\n> - in\n\n***\n\n**Note:** 2 * 3 * 4 and a*b.\n1984 was.\n\n* star *it*\n* star **b**\n+ plus\n'],
   ])('%s', (_, text) => expect(lies(text)).toEqual([]));
 
+  test('a text that has ended, and is not read to its end yet', () => {
+    const text = 'It is **bold**, with [a link](https://example.org/long).\n';
+    const seen = (/** @type {number} */ length) => leaves([...shownTail(growBlocks(NO_BLOCKS, text.slice(0, length)), text, true)]);
+    expect(seen(text.indexOf('ld**'))).toEqual([['p', 'It is bo']]);
+    expect(seen(text.indexOf('/long'))).toEqual([['p', 'It is bold, with a link']]);
+    expect(seen(text.length)).toEqual([['p', 'It is bold, with a link.']]);
+  });
+
   test('a table so long that it is finished in parts', () => {
     const rows = Array.from({ length: 200 }, (_, i) => `| ${i} | some **words** in a row |\n`).join('');
     const text = `| n | words |\n|--:|---|\n${rows}- a list\n`;
@@ -71,7 +79,7 @@ describe('M4 nothing is seen of a text that grows letter by letter but what it i
   test('a listing so long that it is finished in parts has no mark of its end', () => {
     const text = `\`\`\`js\n${'let x = 1;\n'.repeat(600)}\`\`\`\n`;
     const blocks = growBlocks(NO_BLOCKS, text.slice(0, -2));
-    const [listing] = /** @type {any[]} */ (foreseenTail(blocks, text.slice(0, -2)));
+    const [listing] = /** @type {any[]} */ (shownTail(blocks, text.slice(0, -2), false));
     expect(listing.parts.map((part) => part.text).join('\n')).not.toContain('`');
   });
 });

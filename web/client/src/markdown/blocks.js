@@ -56,12 +56,15 @@ export function allBlocks({ groups, tail }) {
 }
 
 /**
- * The tail of a text that is being written, as it is going to be: its last marks are seen as what they mean.
+ * The tail as it is shown. While the text grows, or is not read to its end yet, its last marks are seen as what
+ * they are going to mean.
  * @param {Blocks} blocks
  * @param {string} text
+ * @param {boolean} done it grows no more
  * @returns {readonly Token[]}
  */
-export function foreseenTail({ length, head, long, tail, links }, text) {
+export function shownTail({ length, head, long, tail, links }, text, done) {
+  if (done && length === text.length) return tail;
   const rest = normalised(text.slice(0, length)).slice(head.length);
   const context = long ? contextOf(long) : '';
   const seen = foresee(context + rest);

@@ -3,7 +3,7 @@
 
 import { Fragment, h } from 'preact';
 
-import { GROUP, foreseenTail } from '../markdown/blocks.js';
+import { GROUP, shownTail } from '../markdown/blocks.js';
 import { decodeReferences, directionOf, hostOf, safeAddress } from '../markdown/inline.js';
 import { isComplete } from '../markdown/long.js';
 import { TEXT } from '../text.js';
@@ -25,13 +25,13 @@ export function Markdown({ text, done }) {
   const read = useBlocks(text);
   const behind = read.length < text.length;
   const finished = read.groups.reduce((sum, group) => sum + group.length, 0);
-  const groups = grouped(read.groups, done ? read.tail : foreseenTail(read, text));
+  const groups = grouped(read.groups, shownTail(read, text, done));
   // Each block finds its own direction: with one for all, every block that is added has the whole looked through again.
   return h('div', { class: 'markdown', 'aria-busy': behind || undefined },
     groups.map((tokens, index) => h(Group, {
       key: index, tokens, settled: index < groups.length - 1,
       // Blocks before this one are complete, whatever comes.
-      open: done ? GROUP : Math.min(GROUP, Math.max(0, finished - index * GROUP)),
+      open: done && !behind ? GROUP : Math.min(GROUP, Math.max(0, finished - index * GROUP)),
     })));
 }
 

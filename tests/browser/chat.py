@@ -88,9 +88,14 @@ class Chat:
 
     def source(self) -> str:
         """The text of the last answer, to the byte; for one that has ended."""
+        text = self.show_source()
+        self.answer.get_by_test_id("show-source").click()
+        return text
+
+    def show_source(self) -> str:
+        """The same; the answer is shown like that from now on, and is not drawn again."""
         self.answer.get_by_test_id("show-source").click()
         text = self.answer.get_by_test_id("source").text_content()
-        self.answer.get_by_test_id("show-source").click()
         assert text is not None
         return text
 

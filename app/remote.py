@@ -111,6 +111,7 @@ class Remote:
         self._waiting = waiting
         self._sleep = sleep
         self._patience = patience
+        self._answered = False  # an Unbroken was there before: no need to guess what is
 
     def __enter__(self) -> "Remote":
         return self
@@ -154,7 +155,9 @@ class Remote:
         while True:
             try:
                 headers = {"Accept": "application/json"}
-                return _check(self._client.request(method, path, headers=headers, **rest))
+                response = _check(self._client.request(method, path, headers=headers, **rest))
+                self._answered = True
+                return response
             except httpx2.ConnectError as error:
                 failure: AppError = self._unreachable(error)
                 if first_must_connect:
@@ -174,7 +177,8 @@ class Remote:
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
     def _unreachable(self, error: httpx2.HTTPError) -> RemoteError:
-        return RemoteError(_unreachable(self.url, error), code="UNREACHABLE")
+        say = _broken if self._answered else _unreachable
+        return RemoteError(say(self.url, error), code="UNREACHABLE")
 
 
 class Following:
@@ -234,6 +238,13 @@ def _unreachable(url: httpx2.URL, error: httpx2.HTTPError) -> str:
     if isinstance(error, httpx2.RemoteProtocolError) and url.scheme == "http":
         return f"{nobody}: {error} Perhaps it speaks https"
     return f"{nobody}: {error or type(error).__name__}"
+
+
+def _broken(url: httpx2.URL, error: httpx2.HTTPError) -> str:
+    """The same of a server that answered before."""
+    if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+        return f"Nobody answers at {url} any more"
+    return f"The connection to {url} broke"
 
 
 # Of OpenSSL's verification: the certificate is good, and for somebody else.

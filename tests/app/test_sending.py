@@ -317,13 +317,23 @@ def test_following_goes_on_from_the_last_cursor_after_each_loss() -> None:
         ("/api/streams/s1", "s1:0"), ("/api/streams/s1", "s1:2"), ("/api/streams/s1", "s1:2"),
         ("/api/streams/s1", "s1:2"), ("/api/streams/s1", "s1:2"), ("/api/streams/s2", "s2:1"),
     ]  # fmt: skip
+    assert script.told == ["The connection to http://server.test:8137/ broke"]
+
+
+def test_a_server_that_answered_before_is_not_said_to_be_another_thing() -> None:
+    gone = httpx2.RemoteProtocolError("Server disconnected without sending a response.")
+    script = Script(RECEIPT, gone, poll("s1:2", END | {"at": 0}, ended=True))
+    with script.remote() as remote:
+        remote.send("thread-1", "message-1", "hello", None)
+        list(remote.follow("s1:0"))
+    assert script.told == ["The connection to http://server.test:8137/ broke"]
 
 
 def test_it_gives_up_when_the_server_stays_away() -> None:
     script = Script(RECEIPT, REFUSED)
     with script.remote() as remote:
         remote.send("thread-1", "message-1", "hello", None)
-        with pytest.raises(RemoteError, match="No Unbroken answers at http://server"):
+        with pytest.raises(RemoteError, match=r"Nobody answers at .* any more"):
             next(remote.follow("s1:0"))
     assert PATIENCE_SECONDS <= sum(script.slept) <= PATIENCE_SECONDS + 5
     assert max(script.slept) <= 5

@@ -15,8 +15,8 @@ const fragments = fc.oneof(
     '\r\n', '\r', '$x$', 'http://e.org ', '😀', '+', '#', '#tag', '<', '|', '$$', '$$\n', '\\[', '\\]', '\\(', '\\)', '$', 'x^2', '$5 and $6', '\n- a\n\n', '\n```\n', ':', '--', '1'),
   fc.string({ maxLength: 4 }));
 
-/** @param {any[]} tokens */
-const plain = (tokens) => JSON.parse(JSON.stringify(tokens.filter(({ type }) => type !== 'space')));
+/** What a view can draw: the items of a list stand in it, its own text does not. @param {any[]} tokens */
+const plain = (tokens) => JSON.parse(JSON.stringify(tokens.filter(({ type }) => type !== 'space')), (_, value) => (value?.type === 'list' ? { ...value, raw: '' } : value));
 
 test('M4 a text that grows in any steps has the blocks of the whole text', () => {
   fc.assert(fc.property(fc.array(fragments, { maxLength: 60, size: 'max' }), fc.nat({ max: 5 }), (pieces, join) => {
@@ -28,7 +28,7 @@ test('M4 a text that grows in any steps has the blocks of the whole text', () =>
     });
     blocks = growBlocks(blocks, `${text}\n`);
     expect(plain(allBlocks(blocks))).toEqual(plain(lex(`${text}\n`)));
-  }), { numRuns: 4_000 });
+  }), { numRuns: 4_000, examples: [[['> ', '- ', '\n', '.'], 0]] });
 }, 60_000);
 
 test('M4 finished blocks keep their identity and only the tail is parsed', () => {

@@ -8,6 +8,7 @@
 import { foresee } from './foresee.js';
 import { definitions, lex } from './lexer.js';
 import { LONG, contextOf, continued, joined, split } from './long.js';
+import { mayBecomeMath } from './math.js';
 import { share } from './share.js';
 
 /** @import {Token} from 'marked' */
@@ -84,7 +85,9 @@ function normalised(text) {
  */
 function finish(blocks, tokens, source, rest) {
   // What stands before a long block is settled; waiting for more blocks would parse the long one again and again.
-  const keep = rest.length > LONG ? Math.max(openFrom(tokens, OPEN_BLOCKS), openFrom(tokens, 1)) : openFrom(tokens, OPEN_BLOCKS);
+  const keep = rest.length > LONG
+    ? Math.max(openFrom(tokens, OPEN_BLOCKS), openFrom(tokens, 1))
+    : Math.min(openFrom(tokens, OPEN_BLOCKS), undecided(tokens, rest));
   const finished = tokens.slice(0, keep);
   const raw = finished.map((token) => token.raw).join('');
   if (keep === 0 || !raw || !rest.startsWith(raw)) return null;
@@ -118,6 +121,17 @@ function openFrom(tokens, count) {
     if (open === count) return i;
   }
   return 0;
+}
+
+/** Index of the first block that, with all after it, may turn out to be one formula. @param {readonly Token[]} tokens @param {string} rest */
+function undecided(tokens, rest) {
+  if (!rest.includes('$$')) return tokens.length;
+  let at = 0;
+  for (const [index, token] of tokens.entries()) {
+    if (token.type === 'paragraph' && mayBecomeMath(rest.slice(at))) return index;
+    at += token.raw.length;
+  }
+  return tokens.length;
 }
 
 /** @param {readonly Token[]} tokens */

@@ -18,6 +18,9 @@ const BLOCK = /^ {0,3}(?:\$\$((?:(?!\n[ \t]*\n)[^$])+?)\$\$|\\\[((?:(?!\n[ \t]*\
 /** At the end of the text: it is still being written. */
 const OPEN_BLOCK = /^ {0,3}(?:\$\$(?=[ \t]*\n)|\\\[)((?:(?!\n[ \t]*\n)[\s\S])*)$/;
 
+/** It begins like a formula and looks like other blocks until it is closed. */
+const UNDECIDED = /^ {0,3}\$\$(?:(?!\n[ \t]*\n)[^$])*\$?$/;
+
 const BLOCK_START = /\n {0,3}(?:\$\$|\\\[)/;
 
 const INLINE = /^(?:\\\(((?:(?!\n[ \t]*\n)[\s\S])+?)\\\)|\\\[((?:(?!\n[ \t]*\n)[\s\S])+?)\\\]|\$\$((?:(?!\n[ \t]*\n)[^$])+?)\$\$)/;
@@ -46,6 +49,11 @@ export function blockMath(src) {
   if (closed) return token(closed[0], closed[1] ?? closed[2], true);
   const open = OPEN_BLOCK.exec(src);
   return open ? token(open[0], open[1], true, true) : undefined;
+}
+
+/** Whether a text that goes on may turn out to be a formula from its beginning. @param {string} src */
+export function mayBecomeMath(src) {
+  return UNDECIDED.test(src);
 }
 
 /** @param {string} src @returns {number|undefined} where a block may begin */

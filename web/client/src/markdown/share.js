@@ -24,8 +24,14 @@ function shared(before, after) {
   // A table of no rows and one of two lines of text have the same text; a list becomes loose by what follows it.
   if (after.type === 'list') return { ...after, items: items(/** @type {Tokens.List} */ (before), /** @type {Tokens.List} */ (/** @type {Token} */ (after))) };
   if (after.type === 'table') return { ...after, rows: rows(/** @type {Tokens.Table} */ (before), /** @type {Tokens.Table} */ (/** @type {Token} */ (after))) };
-  return before.raw === after.raw ? /** @type {T} */ (before) : after;
+  return same(before, after) ? /** @type {T} */ (before) : after;
 }
+
+/** Where there are tabs the lexer can give one source two texts. @param {Token} before @param {Token} after */
+const same = (before, after) => before.raw === after.raw && textOf(before) === textOf(after);
+
+/** @param {Token} token */
+const textOf = (token) => ('text' in token ? token.text : null);
 
 /** @param {Token} token */
 const partsOf = (token) => /** @type {LongToken} */ (/** @type {unknown} */ (token)).parts;
@@ -40,7 +46,7 @@ function last(before, after) {
 function items(before, after) {
   return after.items.map((item, index) => {
     const known = before.items[index];
-    return known && known.raw === item.raw && known.loose === item.loose && known.task === item.task ? known : item;
+    return known && same(known, item) && known.loose === item.loose && known.task === item.task ? known : item;
   });
 }
 

@@ -12,8 +12,8 @@ const LEAST_STEP_CHARS = 128;
 const MOST_STEP_CHARS = 2_048;
 
 /** What a frame may take, reading and drawing together; a page that is blocked for longer than 50 ms feels stuck. */
-const SHORT_MS = 12;
-const LONG_MS = 25;
+const SHORT_MS = 10;
+const LONG_MS = 20;
 
 /** For reading in one frame; drawing what was read takes several times as long. */
 const FRAME_MS = 3;

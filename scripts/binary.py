@@ -30,6 +30,8 @@ BUILD_VENV = WORK / "venv"
 UNWANTED = (
     "curses", "distutils", "doctest", "lib2to3", "pip", "pkg_resources", "pydoc",
     "pydoc_data", "pyexpat", "readline", "setuptools", "tkinter", "unittest", "xml", "xmlrpc",
+    "sqlalchemy.dialects.mssql", "sqlalchemy.dialects.mysql", "sqlalchemy.dialects.oracle",
+    "sqlalchemy.ext", "sqlalchemy.orm",
 )  # fmt: skip
 
 

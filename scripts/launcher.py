@@ -1,25 +1,28 @@
-"""The single file: a shell script, and after its last line the program as a tar.gz.
+"""The single file: a shell script, and after its last line the program as two tar.gz.
 
 PyInstaller's own single file unpacks into a new temporary folder at each start and keeps a second
 process to remove it. Killed, that process leaves the folder (51 MB) and an orphan that serves on.
-This one unpacks once, into a folder named for the content, and becomes the program.
+This one unpacks once, into a folder named for the content, and becomes the program. Inflating takes
+most of that, so it is done by two processes, a half each.
 """
 
 import gzip
 import hashlib
 import io
 import tarfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 # app/unpacked.py knows the names of the folders and the variable.
 SCRIPT = r"""#!/bin/sh
 # Unbroken @VERSION@ for Linux on @MACHINE@, glibc 2.@GLIBC@ or newer: this script, and after its
-# last line the program as a tar.gz. The first start unpacks it, below ~/.cache or XDG_CACHE_HOME;
-# each start becomes the program in there: one process, so signals reach it.
+# last line the program as two tar.gz. The first start unpacks them, below ~/.cache or
+# XDG_CACHE_HOME; each start becomes the program in there: one process, so signals reach it.
 set -u
 key=@KEY@
 first_line=@FIRST_LINE@
+half=@HALF@ # bytes of the first tar.gz
 
 fail() {
   echo "unbroken: $*" >&2
@@ -48,6 +51,15 @@ ours() {
   [ -d "$1" ] && [ -O "$1" ] && [ ! -L "$1" ]
 }
 
+halves() { # of what is packed, at the same time, into $1
+  {
+    tail -n "+$first_line" -- "$self" | head -c "$half" | tar -xzf - -C "$1" && echo complete
+  } | {
+    tail -n "+$first_line" -- "$self" | tail -c "+$((half + 1))" | tar -xzf - -C "$1" &&
+      read -r first && [ "$first" = complete ]
+  }
+}
+
 unpack() { # into $1/$key; says why not in $problem
   mkdir -p "$1" 2>/dev/null && chmod 700 "$1" 2>/dev/null && ours "$1" &&
     new=$(mktemp -d "$1/.new-XXXXXX" 2>/dev/null) || {
@@ -56,7 +68,7 @@ unpack() { # into $1/$key; says why not in $problem
   }
   trap 'rm -rf "$new"' EXIT
   trap 'exit 1' HUP INT TERM
-  if ! problem=$(tail -n "+$first_line" -- "$self" | tar -xzf - -C "$new" 2>&1); then
+  if ! problem=$(halves "$new" 2>&1); then
     problem=${problem#"$newline"} # gzip begins with one
     problem="is the disk full, or this file incomplete? ${problem%%"$newline"*}"
   elif [ ! -x "$new/unbroken/unbroken" ]; then
@@ -112,13 +124,15 @@ def pack(folder: Path, file: Path, target: Target) -> None:
 
     The same folder gives the same file, byte for byte.
     """
-    payload = gzip.compress(_archive(folder), 9, mtime=0)
+    halves = [gzip.compress(_archive(folder, paths), 9, mtime=0) for paths in _halves(folder)]
+    payload = b"".join(halves)
     values = {
         "VERSION": target.version,
         "MACHINE": target.machine,
         "GLIBC": str(target.glibc),
         "KEY": hashlib.sha256(payload).hexdigest()[:16],
         "FIRST_LINE": str(SCRIPT.count("\n") + 1),
+        "HALF": str(len(halves[0])),
     }
     script = SCRIPT
     for name, value in values.items():
@@ -130,10 +144,23 @@ def pack(folder: Path, file: Path, target: Target) -> None:
     unfinished.replace(file)
 
 
-def _archive(folder: Path) -> bytes:
+def _halves(folder: Path) -> tuple[list[Path], list[Path]]:
+    """All that is in the folder, in two parts that take about as long to unpack."""
+    paths = sorted(folder.rglob("*"))
+    folders = [folder, *(path for path in paths if path.is_dir() and not path.is_symlink())]
+    files = [path for path in paths if path not in set(folders)]
+    halves, sizes = (list(folders), list(folders)), [0, 0]
+    for file in sorted(files, key=lambda path: (-path.lstat().st_size, path)):
+        smaller = sizes.index(min(sizes))
+        halves[smaller].append(file)
+        sizes[smaller] += file.lstat().st_size
+    return halves
+
+
+def _archive(folder: Path, paths: Iterable[Path]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for path in [folder, *sorted(folder.rglob("*"))]:
+        for path in paths:
             name = Path(TOP, path.relative_to(folder))
             archive.add(path, str(name), recursive=False, filter=_anonymous)
     return buffer.getvalue()

@@ -34,8 +34,8 @@ def variables(tmp_path: Path) -> dict[str, str]:
     """A person's home, and no Python or Node on the path."""
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("chmod", "find", "gzip", "id", "mkdir", "mktemp", "mv", "rm", "sh", "sync", "tail",
-                 "tar", "uname"):  # fmt: skip
+    for name in ("chmod", "find", "gzip", "head", "id", "mkdir", "mktemp", "mv", "rm", "sh", "sync",
+                 "tail", "tar", "uname"):  # fmt: skip
         (programs / name).symlink_to(shutil.which(name) or name)
     (tmp_path / "home").mkdir()
     return {"HOME": str(tmp_path / "home"), "PATH": str(programs)}

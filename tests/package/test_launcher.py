@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -151,7 +152,9 @@ def test_starts_at_the_same_time_all_work(machine: Machine) -> None:
 
 def test_broken_off_unpacking_is_done_again(machine: Machine) -> None:
     """Killed in the middle: what it left has no name that a start would take."""
-    stopper = "#!/bin/sh\n: > $STARTED\nread line < $GO_ON\n"
+    # Two of them run, a half each; one tells.
+    tell = 'mkdir "$STARTED.once" 2>/dev/null && : > "$STARTED"'
+    stopper = f'#!/bin/sh\n{tell}\nread line < "$GO_ON"\n'
     (machine.programs / "tar").write_text(stopper)
     (machine.programs / "tar").chmod(0o755)
     started, go_on = machine.root / "started", machine.root / "go-on"
@@ -161,8 +164,9 @@ def test_broken_off_unpacking_is_done_again(machine: Machine) -> None:
     started.read_text()  # waits for it to unpack
     process.kill()
     process.wait()
-    go_on.write_text("\n")
-    process.communicate()
+    with open(os.open(go_on, os.O_RDWR), "wb", buffering=0) as both:
+        both.write(b"\n\n")
+        process.communicate()
     assert [path.name[:5] for path in machine.unpacked()] == [".new-"]
     (machine.programs / "tar").unlink()
     assert machine.run()[0] == 0
@@ -200,9 +204,21 @@ if os.getuid() == 0:
         assert not out.startswith(str(folder))
 
 
-def test_an_incomplete_file_says_so(machine: Machine) -> None:
+def half(content: bytes) -> int:
+    """Bytes of the second of the two archives."""
+    script, _, payload = content.partition(b'names another place."\n')
+    match = re.search(rb"^half=(\d+)", script, re.MULTILINE)
+    assert match is not None
+    return len(payload) - int(match[1])
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_an_incomplete_file_says_so(machine: Machine, first: bool) -> None:
+    """Whichever half it is that has a hole: then the other is whole."""
     content = machine.file.read_bytes()
-    machine.file.write_bytes(content[:-1000])
+    end = len(content) - (half(content) if first else 0)
+    hole = bytes(40) if first else b""
+    machine.file.write_bytes(content[: end - 40] + hole + (content[end:] if first else b""))
     code, out, err = machine.run()
     assert (code, out) == (1, "")
     assert err.startswith("unbroken: cannot unpack itself. ")

@@ -91,6 +91,7 @@ class Reader:
         """`after`: the seq it has; 0: none. Raises OSError."""
         self.opened = time.perf_counter()
         self.first: float | None = None  # when the first event came, by the same clock
+        self.arrived = 0  # wall-clock microseconds of what came last
         self.deltas = 0
         self.events = 0
         self.ended = False  # the outcome has come
@@ -108,6 +109,7 @@ class Reader:
     def take(self, micros: list[int]) -> bool:
         """Read what has come; adds the times at which its deltas were made. False: closed."""
         data = self.socket.recv(RECEIVE_BYTES)
+        self.arrived = time.time_ns() // 1000  # what follows is our work, not the server's
         if not data:
             return False
         whole, gap, rest = (self._rest + data).rpartition(b"\n\n")
@@ -146,7 +148,7 @@ class Reader:
 
 @dataclass
 class Deliveries:
-    """What readers got. `latencies`: microseconds from the making of a delta to its reading."""
+    """What readers got. `latencies`: microseconds from the making of a delta to its arrival."""
 
     latencies: list[int] = field(default_factory=list)
     began: float = 0.0  # perf_counter at the first delta
@@ -194,9 +196,8 @@ class Readers:
         micros: list[int] = []
         going_on = reader.take(micros)
         if micros:
-            now = time.time_ns() // 1000
             got = self.got
-            got.latencies += [now - made for made in micros]
+            got.latencies += [reader.arrived - made for made in micros]
             got.ended = time.perf_counter()
             got.began = got.began or got.ended
         if not going_on and not reader.ended:

@@ -21,11 +21,13 @@ ROOMS = ("app", "store", "web")
 # when it starts a server, so that the other commands do not pay for it.
 COMPOSITION = ("app/__main__.py", "app/cli.py")
 
-# Where a task may be started (docs/decisions/0002): the lifetime, the turns, a step's tool calls,
-# the farewells to providers (nobody waits for them, so no turn can own them), a look at
-# all models at once, the server's own connections.
+# Where a task may be started (docs/decisions/0002): the lifetime, the store's closer of batches
+# (docs/decisions/0009), which outlives all that writes, the turns, a step's tool calls, the
+# farewells to providers (nobody waits for them, so no turn can own them), a look at all models at
+# once, the server's own connections.
 NURSERIES = (
     "app/lifetime.py",
+    "store/database.py",
     "app/turns/service.py",
     "app/turns/calls.py",
     "app/models/http.py",

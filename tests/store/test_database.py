@@ -362,6 +362,28 @@ async def test_reader_that_fails_does_not_spoil_the_next_one(path: Path) -> None
 
 
 @both
+async def test_what_is_cancelled_can_still_put_its_end_on_record(path: Path, inline: bool) -> None:
+    """Also where the cancellation comes from outside of everything."""
+    with trio.CancelScope() as everything:
+        async with open_database(path, inline=inline) as database:
+            everything.cancel()
+            with trio.fail_after(30, shield=True):
+                await database.write(adds("thread-a"))
+    async with open_database(path, inline=True) as database:
+        assert await database.read(names) == ["thread-a"]
+
+
+@both
+async def test_an_error_of_its_user_passes_and_loses_nothing(path: Path, inline: bool) -> None:
+    with pytest.RaisesGroup(ZeroDivisionError):
+        async with open_database(path, inline=inline) as database:
+            database.job(adds("thread-a"))
+            raise ZeroDivisionError
+    async with open_database(path, inline=True) as database:
+        assert await database.read(names) == ["thread-a"]
+
+
+@both
 async def test_closing_commits_what_was_handed_over(path: Path, inline: bool) -> None:
     async with open_database(path, inline=inline) as database:
         logs = await make_logs(database, 3)

@@ -43,7 +43,8 @@ def full(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Iterator
     with running_server(folder, model="prompted", config=config) as server:
         with httpx2.Client(base_url=server.url, timeout=PATIENCE_MS / 1000) as http:
             for n in range(THREADS):
-                post(http, f"thread-{n:05d}", f"message-{n:05d}", f"thread number {n}")
+                stream = post(http, f"thread-{n:05d}", f"message-{n:05d}", f"thread number {n}")
+                http.get(f"/api/streams/{stream}")  # ends with it: the list is in this order
             for n in range(QUESTIONS):
                 prompts.says(f"question {n}", ANSWER.format(n=n))
                 post(http, "the-long-thread", f"question-{n:05d}", f"question {n}")
@@ -52,9 +53,13 @@ def full(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Iterator
         yield server
 
 
-def post(http: httpx2.Client, thread: str, message: str, text: str) -> None:
+def post(http: httpx2.Client, thread: str, message: str, text: str) -> str:
+    """The stream of its turn."""
     body = {"id": message, "parts": [{"type": "text", "text": text}]}
-    assert http.post(f"/api/threads/{thread}/messages", json=body).status_code == 202
+    answer = http.post(f"/api/threads/{thread}/messages", json=body)
+    assert answer.status_code == 202
+    stream: str = answer.json()["stream"]
+    return stream
 
 
 def left_below(chat: Chat) -> int:

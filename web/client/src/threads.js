@@ -18,6 +18,7 @@ export function createThreadList(api, retrier) {
   const list = signal(/** @type {ThreadList} */ ({ threads: [], next: null, loaded: false }));
   let loading = false; // one request at a time; set while it is under way
   let again = false; // something changed meanwhile; cleared by the request that will see it
+  let loadingMore = false; // a page of older ones is under way
   const { signal: forever } = new AbortController(); // lives as long as the page
 
   async function refresh() {
@@ -27,7 +28,8 @@ export function createThreadList(api, retrier) {
     try {
       while (again) {
         again = false;
-        list.value = firstPage(list.value, await retrier.until(() => api.threads(), forever));
+        const page = await retrier.until(() => api.threads(), forever);
+        list.value = firstPage(list.value, page); // the list of now: older pages may have come meanwhile
       }
     } finally {
       loading = false;
@@ -75,11 +77,20 @@ export function createThreadList(api, retrier) {
       clearTimeout(soon);
       void refresh().catch(reportError);
     },
+    /** One page of older threads; joined while one is under way. */
     async more() {
-      const { next } = list.value;
-      if (!next) return;
-      const page = await retrier.until(() => api.threads(next), forever);
-      if (list.value.next === next) list.value = nextPage(list.value, page);
+      if (loadingMore) return;
+      loadingMore = true;
+      try {
+        for (let { next } = list.value; next; { next } = list.value) {
+          const page = await retrier.until(() => api.threads(/** @type {string} */ (next)), forever);
+          if (list.value.next !== next) continue; // a refresh begins anew further up: ask from there
+          list.value = nextPage(list.value, page);
+          return;
+        }
+      } finally {
+        loadingMore = false;
+      }
     },
   };
 }

@@ -7,11 +7,14 @@ import { createDrafts } from '../src/drafts.js';
 import { oncePerFrame } from '../src/frames.js';
 import { uuidv7 } from '../src/ids.js';
 import { addressOf, threadOf } from '../src/route.js';
-import { firstPage, nextPage } from '../src/threads.js';
+import { createThreadList, firstPage, nextPage } from '../src/threads.js';
 import { listenForWaking } from '../src/wake.js';
 import { json, refusal } from './fake_server.js';
 
-afterEach(() => vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
 
 describe('F5 E7 requests', () => {
   /** @param {(url: URL, init: RequestInit) => any} answer */
@@ -158,4 +161,60 @@ test('pages of the list join without repeats', () => {
   // So much is new that some of it is on neither.
   expect(firstPage(two, { threads: [thread('f', 12), thread('e', 11)], next: 'n9' })).toEqual({ threads: [thread('f', 12), thread('e', 11)], next: 'n9', loaded: true });
   expect(firstPage(two, { threads: [thread('a', 9)], next: null }).threads).toHaveLength(1);
+});
+
+describe('F8 the list of threads while answers are under way', () => {
+  const threads = (/** @type {number} */ newest, /** @type {number} */ oldest) =>
+    Array.from({ length: newest - oldest + 1 }, (_, n) => /** @type {any} */ ({ id: `t${newest - n}`, updatedAt: newest - n }));
+
+  /** A list whose requests are answered by hand: `asked` has where each begins and its answer. */
+  function held() {
+    vi.stubGlobal('reportError', (/** @type {unknown} */ error) => { throw error; });
+    /** @type {{after: string|undefined, answer: (page: any) => Promise<void>}[]} */
+    const asked = [];
+    const api = /** @type {any} */ ({
+      threads: (/** @type {string|undefined} */ after) => new Promise((resolve) => {
+        asked.push({ after, answer: async (page) => { resolve(page); await new Promise((done) => setTimeout(done)); } });
+      }),
+    });
+    const list = createThreadList(api, /** @type {any} */ ({ until: (/** @type {() => Promise<any>} */ attempt) => attempt() }));
+    return { list, asked, ids: () => list.list.value.threads.map(({ id }) => id) };
+  }
+
+  test('older ones that come during a refresh stay', async () => {
+    const { list, asked, ids } = held();
+    list.refresh();
+    await asked[0]?.answer({ threads: threads(9, 7), next: '7' });
+    list.more();
+    list.refresh();
+    await asked[1]?.answer({ threads: threads(6, 4), next: '4' });
+    await asked[2]?.answer({ threads: threads(9, 7), next: '7' });
+    expect(ids()).toEqual(['t9', 't8', 't7', 't6', 't5', 't4']);
+    expect(list.list.value.next).toBe('4');
+  });
+
+  test('a refresh that begins anew leads to the older ones from there', async () => {
+    const { list, asked, ids } = held();
+    list.refresh();
+    await asked[0]?.answer({ threads: threads(3, 2), next: '2' });
+    list.more();
+    list.refresh();
+    await asked[2]?.answer({ threads: threads(9, 8), next: '8' });
+    await asked[1]?.answer({ threads: threads(1, 1), next: null });
+    expect(asked.map(({ after }) => after)).toEqual([undefined, '2', undefined, '8']);
+    await asked[3]?.answer({ threads: threads(7, 6), next: '6' });
+    expect(ids()).toEqual(['t9', 't8', 't7', 't6']);
+  });
+
+  test('a hasty second click asks for nothing more', async () => {
+    const { list, asked } = held();
+    list.refresh();
+    await asked[0]?.answer({ threads: threads(3, 2), next: '2' });
+    list.more();
+    list.more();
+    expect(asked).toHaveLength(2);
+    await asked[1]?.answer({ threads: threads(1, 1), next: null });
+    list.more();
+    expect(asked).toHaveLength(2);
+  });
 });

@@ -15,13 +15,6 @@ export const TEXT = {
   searchHint: 'Search all chats',
   searchClear: 'Clear the search',
 
-  awayGoesOn: (/** @type {string} */ from, /** @type {string} */ to) =>
-    `You were away from ${from} to ${to}. The answer went on; nothing is missing.`,
-  awayEnded: (/** @type {string} */ from, /** @type {string} */ to, /** @type {string} */ how, /** @type {string} */ at) =>
-    `You were away from ${from} to ${to}. The answer ${how} at ${at}; nothing is missing.`,
-  awayHow: { finished: 'was finished', failed: 'failed', cancelled: 'was stopped', aborted: 'was stopped', interrupted: 'was given up' },
-  restarted: 'The server was restarted. What it had not finished is written again; nothing is lost.',
-  dismiss: 'Dismiss',
   unread: 'Unread',
   notify: 'Tell me when an answer is ready',
   answerEnded: 'The answer has ended.',

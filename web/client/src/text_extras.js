@@ -13,6 +13,13 @@ export const MORE = {
   removeTitle: 'Delete this chat?',
   removeNote: (/** @type {string} */ title) => `“${title}” and everything in it is deleted, on all your devices. This cannot be undone.`,
   cancel: 'Cancel',
+  awayGoesOn: (/** @type {string} */ from, /** @type {string} */ to) =>
+    `You were away from ${from} to ${to}. The answer went on; nothing is missing.`,
+  awayEnded: (/** @type {string} */ from, /** @type {string} */ to, /** @type {string} */ how, /** @type {string} */ at) =>
+    `You were away from ${from} to ${to}. The answer ${how} at ${at}; nothing is missing.`,
+  awayHow: { finished: 'was finished', failed: 'failed', cancelled: 'was stopped', aborted: 'was stopped', interrupted: 'was given up' },
+  restarted: 'The server was restarted. What it had not finished is written again; nothing is lost.',
+  dismiss: 'Dismiss',
   close: 'Close',
   searching: 'Searching…',
   searchFailed: 'The search got no answer. The server may be out of reach.',

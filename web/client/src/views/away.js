@@ -2,7 +2,8 @@
 
 import { h } from 'preact';
 
-import { TEXT } from '../text.js';
+import '../styles/away.css';
+import { MORE } from '../text_extras.js';
 import { IconButton } from './icons.js';
 
 /** @import {App} from '../app.js' */
@@ -13,11 +14,11 @@ export function AwayLine({ app }) {
   if (!away.value) return null;
   const { from, to, restarted } = away.value;
   const ended = view.value.messages.map(({ fold }) => fold.outcome).findLast((outcome) => outcome?.at && outcome.at >= from && outcome.at <= to);
-  const text = restarted ? TEXT.restarted : ended?.at
-    ? TEXT.awayEnded(time(from), time(to), TEXT.awayHow[ended.outcome], time(ended.at))
-    : TEXT.awayGoesOn(time(from), time(to));
+  const text = restarted ? MORE.restarted : ended?.at
+    ? MORE.awayEnded(time(from), time(to), MORE.awayHow[ended.outcome], time(ended.at))
+    : MORE.awayGoesOn(time(from), time(to));
   return h('div', { class: 'away', role: 'status', 'data-testid': 'away' }, h('p', null, text),
-    h(IconButton, { icon: 'close', label: TEXT.dismiss, testid: 'away-dismiss', onClick: () => { away.value = null; } }));
+    h(IconButton, { icon: 'close', label: MORE.dismiss, testid: 'away-dismiss', onClick: () => { away.value = null; } }));
 }
 
 /** Time of day. @param {number} ms since 1970 */

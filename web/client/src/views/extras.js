@@ -1,5 +1,6 @@
 // What the page can be shown without: loaded when it is asked for first, or when there is nothing to do. DOM.
 
+export { AwayLine } from './away.js';
 export { Dialogs } from './dialogs.js';
 export { DraftFileList } from './draft_file_list.js';
 export { Edit } from './edit.js';

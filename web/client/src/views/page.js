@@ -6,7 +6,6 @@ import { useEffect } from 'preact/hooks';
 import { TEXT } from '../text.js';
 import { Announcer } from './announcer.js';
 import { DropZone } from './attaching.js';
-import { AwayLine } from './away.js';
 import { Composer } from './composer.js';
 import { ConnectionLine } from './connection.js';
 import { Conversation } from './conversation.js';
@@ -18,6 +17,7 @@ import { ThreadList } from './thread_list.js';
 
 /** @import {App} from '../app.js' */
 
+const AwayLine = lazy((extras) => extras.AwayLine);
 const SignIn = lazy((extras) => extras.SignIn);
 const Dialogs = lazy((extras) => extras.Dialogs);
 
@@ -42,7 +42,7 @@ export function Page({ app }) {
           'aria-controls': 'side', 'data-testid': 'menu', onClick: () => show(true) }, h(Icon, { name: 'menu' })),
         h(Title, { app })),
       h(Current, { app }),
-      h('div', { class: 'foot' }, h(AwayLine, { app }), h(ConnectionLine, { app }), h(Composer, { app }))),
+      h('div', { class: 'foot' }, h(Away, { app }), h(ConnectionLine, { app }), h(Composer, { app }))),
     h(Announcer, { app }),
     h(DropZone, { app }),
     app.dialog.value ? h(Dialogs, { app }) : null,
@@ -53,6 +53,11 @@ export function Page({ app }) {
 function Current({ app }) {
   const thread = app.current.value;
   return h(Conversation, { key: thread.id, thread });
+}
+
+/** @param {{app: App}} props */
+function Away({ app }) {
+  return app.current.value.away.value && h(AwayLine, { app });
 }
 
 /** The title, here and in the window's frame. @param {{app: App}} props */

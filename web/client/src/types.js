@@ -101,7 +101,14 @@
  * @property {boolean} repeated
  */
 
-/** @typedef {{name: string, provider: string, model: string, demo?: boolean}} ModelInfo */
+/**
+ * @typedef {object} ModelInfo
+ * @property {string} name
+ * @property {string} provider
+ * @property {string} model
+ * @property {boolean} [demo]
+ * @property {string} [problem] why a request would fail now, a sentence; empty: nothing is known to be wrong
+ */
 
 /**
  * What there is to choose from, and what may be sent.

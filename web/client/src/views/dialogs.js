@@ -1,12 +1,12 @@
 // What is asked or shown above the page. DOM.
 
 import { h } from 'preact';
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import '../styles/dialogs.css';
 import { TEXT } from '../text.js';
 import { MORE } from '../text_extras.js';
-import { IconButton } from './icons.js';
+import { Icon, IconButton } from './icons.js';
 import { settingsOf } from './settings_button.js';
 
 /** @import {ComponentChildren} from 'preact' */
@@ -49,18 +49,23 @@ function Settings({ app, close }) {
   const known = app.models.value;
   const [text, setText] = useState(instructions ?? '');
   const thread = app.current.value;
+  useEffect(() => {
+    // Whether they answer may have changed since; what was known stays until it is known.
+    app.api.models().then((now) => { app.models.value = now; }, () => undefined);
+  }, [app]);
   const save = () => {
     if (text !== (instructions ?? '')) thread.set({ instructions: text.trim() ? text : null });
   };
-  /** @param {string|null} value @param {string} label @param {string} [note] */
-  const choice = (value, label, note) => h('label', { key: value ?? '', class: model === value ? 'chosen' : undefined },
+  /** @param {string|null} value @param {string} label @param {string} [note] @param {string} [problem] */
+  const choice = (value, label, note, problem) => h('label', { key: value ?? '', class: model === value ? 'chosen' : undefined },
     h('input', { type: 'radio', name: 'model', checked: model === value, 'data-testid': 'model-choice', value: value ?? '', onChange: () => thread.set({ model: value }) }),
-    h('span', null, label), note ? h('span', { class: 'note' }, note) : null);
+    h('span', { class: 'what' }, h('span', null, label), note ? h('span', { class: 'note' }, note) : null,
+      problem ? h('span', { class: 'problem', 'data-testid': 'model-problem' }, h(Icon, { name: 'warn' }), h('span', null, problem)) : null));
   return h(Dialog, { name: 'settings', title: TEXT.settings, close: () => { save(); close(); } },
     h('fieldset', null,
       h('legend', null, MORE.settingsModel),
-      choice(null, MORE.settingsDefault(known?.default ?? '')),
-      known?.models.map(({ name, provider, model: inside, demo }) => choice(name, name, demo ? MORE.demoModel : inside === name ? provider : `${provider}: ${inside}`))),
+      choice(null, MORE.settingsDefault(known?.default ?? ''), '', known?.models.find(({ name }) => name === known.default)?.problem),
+      known?.models.map(({ name, provider, model: inside, demo, problem }) => choice(name, name, demo ? MORE.demoModel : inside === name ? provider : `${provider}: ${inside}`, problem))),
     h('label', { class: 'field' }, TEXT.settingsInstructions,
       h('textarea', { value: text, rows: 4, dir: 'auto', maxLength: 100_000, placeholder: MORE.settingsInstructionsHint, 'data-testid': 'instructions',
         onInput: (/** @type {{currentTarget: HTMLTextAreaElement}} */ { currentTarget }) => setText(currentTarget.value), onBlur: save })),

@@ -88,6 +88,7 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
     from app.collector import at_rest
 
     with sentences(), at_rest() as has_started:
+        import signal
         import webbrowser
 
         import trio
@@ -117,6 +118,8 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
             trio.run(
                 live, settings, environment(settings), edge, started, strict_exception_groups=True
             )
+        # What is left is the end of the interpreter, which says ugly things of one more Ctrl+C.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def environment(settings: "Settings") -> dict[str, str]:

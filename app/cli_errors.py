@@ -7,10 +7,13 @@ from typing import Any
 
 import click
 
+INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
+
 
 @contextmanager
 def sentences(database: Path | None = None) -> Iterator[None]:
-    """What is expected to go wrong ends the command with a line and exit code 1.
+    """What is expected to go wrong ends the command with a line and exit code 1; Ctrl+C ends it
+    with 130 and no line.
 
     Args:
         database: the one that is meant where the store says that it cannot be used.
@@ -21,9 +24,13 @@ def sentences(database: Path | None = None) -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise  # of the reader of our output: click ends silently
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None
     except (AppError, StoreError, OSError) as error:
         raise click.ClickException(_sentence(error, database)) from None
     except BaseExceptionGroup as group:
+        if group.split(KeyboardInterrupt)[1] is None:
+            raise click.exceptions.Exit(INTERRUPTED) from None
         expected, others = group.split((AppError, StoreError, OSError))
         if expected is None or others is not None:
             raise

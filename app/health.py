@@ -26,6 +26,8 @@ def ask(url: str) -> None:
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or error or type(error).__name__
+        if isinstance(error, http.client.BadStatusLine) and parts.scheme == "http":
+            reason = f"{reason}. Perhaps it speaks https: then it needs the settings cert and key"
         raise _unavailable(f"No server answers at {url}: {reason}") from None
     finally:
         connection.close()

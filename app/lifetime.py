@@ -5,7 +5,7 @@ store, which everything writes to, ends last.
 """
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -111,39 +111,65 @@ async def live(
     """The program, from start to end.
 
     `started` is told when every orphaned turn is settled and the address answers. A signal begins
-    the shutdown, a second one ends it at once. Raises what stands in the way of a start.
+    the shutdown, or ends a start; a second one does not wait for turns. Later ones change nothing:
+    what still has to end bounds itself. Raises what stands in the way of a start.
     """
-    async with open_database(settings.database) as database, open_http() as http:
-        edge.bind(settings)
-        catalogue = await discover(settings.model_configs(), env, http, settings.limits)
-        services = compose(settings, database, catalogue, WallClock())
-        async with trio.open_nursery() as background:
-            await background.start(_watch_signals, services, background.cancel_scope)
-            await background.start(services.journal.serve)
-            await background.start(services.clock.serve)
-            keeper = Housekeeping(database, services.clock, settings.retention)
-            await background.start(keeper.serve)
-            async with trio.open_nursery() as working:
-                await working.start(services.turns.serve, services.drain)
-                async with trio.open_nursery() as edges:
-                    urls = await edges.start(edge.serve, services)
-                    started(services, urls)
-            background.cancel_scope.cancel(reason="all work has ended")
-
-
-async def _watch_signals(
-    services: Services,
-    everything: trio.CancelScope,
-    *,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
+    # Around everything, and read to the end: no signal finds the store half closed.
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        task_status.started()
+        async with trio.open_nursery() as watched:
+            shutdown = _Shutdown()
+            watched.start_soon(shutdown.watch, signals)
+            with shutdown.everything:
+                async with open_database(settings.database) as database, open_http() as http:
+                    edge.bind(settings)
+                    found = await discover(settings.model_configs(), env, http, settings.limits)
+                    services = compose(settings, database, found, WallClock())
+                    await _serve(services, edge, shutdown, started)
+            watched.cancel_scope.cancel(reason="all work has ended")
+
+
+async def _serve(
+    services: Services,
+    edge: Edge,
+    shutdown: "_Shutdown",
+    started: Callable[[Services, list[str]], None],
+) -> None:
+    async with trio.open_nursery() as background:
+        await background.start(services.journal.serve)
+        await background.start(services.clock.serve)
+        retention = services.settings.retention
+        keeper = Housekeeping(services.database, services.clock, retention)
+        await background.start(keeper.serve)
+        shutdown.of(services)
+        async with trio.open_nursery() as working:
+            await working.start(services.turns.serve, services.drain)
+            async with trio.open_nursery() as edges:
+                urls = await edges.start(edge.serve, services)
+                started(services, urls)
+        background.cancel_scope.cancel(reason="all work has ended")
+
+
+class _Shutdown:
+    """What a signal does: by how far the start has come, and how many there have been."""
+
+    def __init__(self) -> None:
+        self.everything = trio.CancelScope()
+        self._services: Services | None = None
+
+    def of(self, services: Services) -> None:
+        """From now on there are turns that get their grace."""
+        self._services = services
+
+    async def watch(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
             name = signal.Signals(number).name
-            if services.drain.is_set():
+            services = self._services
+            if services is None:
+                log.info("the start is given up", signal=name)
+                self.everything.cancel(reason=name)
+            elif services.drain.is_set():
                 log.warning("ending at once", signal=name)
-                everything.cancel(reason=name)
+                self.everything.cancel(reason=name)
             else:
                 grace = services.settings.grace
                 log.info("shutting down; a second signal ends at once", signal=name, grace=grace)

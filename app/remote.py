@@ -24,6 +24,9 @@ SLACK_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
 # Between tries: doubled each time, with jitter, so that many clients do not come back as one.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.25, 5.0
+# Answers that are no HTTP, one after the other and before any that was, of what is no Unbroken. One
+# alone is that of a server that ends.
+GARBLED_ANSWERS = 3
 # A server that is started again is back within seconds; a laptop that sleeps does not count.
 PATIENCE_SECONDS = 300.0
 
@@ -151,7 +154,7 @@ class Remote:
         self, method: str, path: str, *, first_must_connect: bool = False, **rest: Any
     ) -> httpx2.Response:
         """The response of a request that may be made again, however often that takes."""
-        pause, waited = FIRST_PAUSE_SECONDS, 0.0
+        pause, waited, garbled = FIRST_PAUSE_SECONDS, 0.0, 0
         while True:
             try:
                 headers = {"Accept": "application/json"}
@@ -164,6 +167,9 @@ class Remote:
                     raise failure from None
             except httpx2.HTTPError as error:
                 failure = self._unreachable(error)
+                garbled = garbled + 1 if isinstance(error, httpx2.RemoteProtocolError) else 0
+                if garbled == GARBLED_ANSWERS and not self._answered:
+                    raise failure from None
             except UnavailableError as error:
                 failure = error
             first_must_connect = False  # somebody was there

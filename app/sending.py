@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from app import events as ev
+from app.cli_errors import INTERRUPTED
 from app.remote import Receipt, Remote
 from app.terminal import Live, Whole
 
-INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 EXIT_CODES = {"finished": 0, "cancelled": INTERRUPTED}
 
 

@@ -43,6 +43,7 @@ STATUS: dict[type[AppError], int] = {
 }
 # What werkzeug says, in our codes.
 CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 408: "BODY_TIMEOUT", 413: "BODY_TOO_LARGE"}
+TEXTS = {404: "There is nothing at this address"}
 
 
 def json_reply(value: Any, status: int = 200, **headers: str) -> Response:
@@ -126,7 +127,7 @@ def answer_errors(app: App) -> None:
     @app.errorhandler(HTTPException)
     async def http_error(error: HTTPException) -> Response:
         status = error.code or 500
-        message = error.description or error.name
+        message = TEXTS.get(status) or error.description or error.name
         code = CODES.get(status, "INTERNAL" if status >= 500 else "BODY_INVALID")
         allow = {"Allow": ", ".join(sorted(getattr(error, "valid_methods", None) or []))}
         return refusal(status, code, message, **(allow if status == 405 else {}))

@@ -187,12 +187,7 @@ def test_a_server_that_does_not_run_is_one_line_that_says_what_to_do(tmp_path: P
 
 
 def test_a_certificate_of_its_own_is_trusted_where_it_is_named(tmp_path: Path) -> None:
-    authority = trustme.CA()
-    certificate = authority.issue_cert("localhost")
-    cert, key, ca = (tmp_path / f"{name}.pem" for name in ("cert", "key", "ca"))
-    certificate.cert_chain_pems[0].write_to_path(cert)
-    certificate.private_key_pem.write_to_path(key)
-    authority.cert_pem.write_to_path(ca)
+    ca, cert, key = certificates(tmp_path)
     with running_server(tmp_path, cert=str(cert), key=str(key)) as server:
         port = server.url.rpartition(":")[2].strip("/")
         url = f"https://localhost:{port}"
@@ -223,6 +218,18 @@ def test_a_certificate_of_its_own_is_trusted_where_it_is_named(tmp_path: Path) -
         assert (done.returncode, done.stdout) == (0, b"hi\n"), done.stderr
 
 
+def test_http_where_only_https_is_spoken_ends_soon(tmp_path: Path) -> None:
+    _ca, cert, key = certificates(tmp_path)
+    with running_server(tmp_path, cert=str(cert), key=str(key)) as server:
+        port = server.url.rpartition(":")[2].strip("/")
+        done = send(tmp_path, "hi", "--server", f"http://127.0.0.1:{port}")
+        asked = unbroken(tmp_path, "health", "--port", port)
+    assert done.returncode == 1
+    assert done.stderr.endswith(b"Perhaps it speaks https\n")
+    assert asked.returncode == 1
+    assert b"Perhaps it speaks https" in asked.stderr
+
+
 def test_https_where_there_is_none_is_said(server: RunningServer, tmp_path: Path) -> None:
     url = server.url.replace("http:", "https:")
     done = send(tmp_path, "hi", "--server", url)
@@ -234,14 +241,31 @@ def test_https_where_there_is_none_is_said(server: RunningServer, tmp_path: Path
 def send(
     folder: Path, text: str | bytes, *arguments: str, given: bytes = b"", **variables: str
 ) -> subprocess.CompletedProcess[bytes]:
+    return unbroken(folder, "send", text, *arguments, given=given, **variables)
+
+
+def unbroken(
+    folder: Path, *arguments: str | bytes, given: bytes = b"", **variables: str
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "app", "send", text, *arguments],
+        [sys.executable, "-m", "app", *arguments],
         cwd=folder,
         env={"HOME": str(folder), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)} | variables,
         input=given,
         capture_output=True,
         timeout=SECONDS,
     )
+
+
+def certificates(folder: Path) -> tuple[Path, Path, Path]:
+    """Of an authority, of a server called localhost, and that one's key."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost")
+    ca, cert, key = (folder / f"{name}.pem" for name in ("ca", "cert", "key"))
+    authority.cert_pem.write_to_path(ca)
+    certificate.cert_chain_pems[0].write_to_path(cert)
+    certificate.private_key_pem.write_to_path(key)
+    return ca, cert, key
 
 
 # The client, against a server that misbehaves
@@ -415,3 +439,16 @@ def test_ids_are_uuids_that_sort_by_time() -> None:
     assert ids == sorted(ids)
     for id_ in ids:
         assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-\w{12}", id_)
+
+
+def test_what_speaks_no_http_is_given_up_soon_unless_it_answered_before() -> None:
+    garbled = httpx2.RemoteProtocolError("Server disconnected without sending a response.")
+    script = Script(garbled)
+    with pytest.raises(RemoteError, match="Perhaps it speaks https"):
+        script.remote().send("thread-1", "message-1", "hi", None)
+    assert len(script.requests) == 3
+
+    script = Script(RECEIPT, garbled, garbled, garbled, garbled, RECEIPT)
+    remote = script.remote()
+    for message in ("message-1", "message-2"):
+        assert remote.send("thread-1", message, "hi", None).stream == "s1"

@@ -84,6 +84,10 @@ class RunningServer:
         """Ask it to end (SIGTERM), without waiting: `wait` does."""
         self._living().send_signal(signal.SIGTERM)
 
+    def interrupt(self) -> None:
+        """Ctrl+C, without waiting; does nothing to one that has ended."""
+        self._living().send_signal(signal.SIGINT)
+
     def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Wait for the end; returns the exit code. Raises subprocess.TimeoutExpired."""
         self._living().wait(seconds)

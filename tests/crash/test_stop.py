@@ -1,6 +1,7 @@
 """SIGTERM to a real server: readers are told and let go, turns get their grace, nothing is lost
 (T7, P34)."""
 
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -196,6 +197,37 @@ async def test_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None
         assert "Traceback" not in done.stderr
         async with new_http() as http:
             assert (await http.get(f"{server.url}/healthz")).status_code == 200
+
+
+@pytest.mark.requirement("T7")
+@pytest.mark.parametrize("gap", [0.001, 0.005, 0.01, 0.02, 0.05])
+def test_more_ctrl_c_than_needed_ends_it_without_a_traceback(tmp_path: Path, gap: float) -> None:
+    """Wherever in the end the second and the third find it: the store is closed."""
+    with running_server(tmp_path) as server:
+        for _ in range(3):
+            server.interrupt()
+            time.sleep(gap)
+        assert server.wait() in (0, 130)  # 130: by one that came when all was done
+        assert "Traceback" not in server.output.read_text("utf-8")
+        assert not server.database.with_name("unbroken.db-wal").exists(), "closed, not abandoned"
+
+
+@pytest.mark.requirement("T7")
+@pytest.mark.parametrize("after", [0.3, 0.5, 0.7, 0.9, 1.1])
+def test_ctrl_c_while_it_starts_is_not_answered_with_a_traceback(
+    tmp_path: Path, after: float
+) -> None:
+    command = [sys.executable, "-m", "app", "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen(
+        command, env=environment({}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(after)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_SECONDS)
+    # The interpreter itself, before our first line, dies of it.
+    assert process.returncode in (0, 130, -signal.SIGINT)
+    assert "Traceback" not in said
+    assert "Aborted" not in said
 
 
 # shorthands

@@ -80,8 +80,13 @@ def test_the_link_becomes_a_cookie_and_leaves_the_address(client: httpx2.Client)
     assert client.get("/").status_code == 200
 
 
-def test_a_wrong_link_is_refused(client: httpx2.Client) -> None:
-    assert client.get("/?token=wrong").status_code == 401
+def test_a_wrong_link_leads_to_the_page_that_asks_for_the_right_one(client: httpx2.Client) -> None:
+    reply = client.get("/t/thread-01?token=wrong")
+    assert reply.status_code == 303
+    assert "Set-Cookie" not in reply.headers
+    page = client.get(reply.url.join(reply.headers["Location"]))
+    assert page.status_code == 401
+    assert page.url.raw_path == b"/t/thread-01"
     assert client.get("/api/threads").status_code == 401
 
 

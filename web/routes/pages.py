@@ -1,10 +1,12 @@
 """The page and its files."""
 
+from contextlib import suppress
 from importlib.metadata import version
 from urllib.parse import quote
 
 from quart import Blueprint, Response, render_template, request
 
+from app.access import UnauthorizedError
 from app.errors import NotFoundError
 from app.lifetime import Services
 from web.admission import Admission
@@ -38,7 +40,10 @@ def blueprint(
         if admission is not None and token is not None:
             # The cookie instead of the token, and a page whose address does not show it.
             reply = Response(b"", 303, {"Location": f"./{quote(thread)}"})
-            return admission.exchange(token, reply, services.clock.now_ms())
+            # With another server's token, or one that was replaced, the page asks for the link.
+            with suppress(UnauthorizedError):
+                reply = admission.exchange(token, reply, services.clock.now_ms())
+            return reply
         html = await render_template(
             "chat.html",
             base="../" if thread else "./",

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
@@ -271,9 +272,51 @@ def test_a_thread_that_streams_is_deleted_under_another_tab(
     expect(two.get("input")).to_have_value("words that took an hour")
     expect(two.get("input")).to_be_enabled()
     expect(two.get("input")).not_to_be_editable()
-    expect(two.get("send")).to_be_disabled()
+    expect(two.get("send")).to_have_count(0)
+    expect(two.get("announcer")).to_have_text("This chat does not exist any more")
+    expect(two.get("gone-note")).to_have_text("What you wrote was not sent.")
     expect(entry).to_have_count(0)
+    two.get("gone-new").click()
+    expect(two.get("welcome")).to_be_visible()
+    expect(two.get("input")).to_have_value("words that took an hour")
+    expect(two.get("input")).to_be_editable()
+    expect(two.get("input")).to_be_focused()
+    two.page.go_back()
+    expect(two.get("missing")).to_be_visible()
+    expect(two.get("input")).to_have_value("")  # it is in one place
     context.close()
+
+
+def test_a_message_that_was_being_rewritten_is_not_lost_with_its_thread(
+    shared: RunningServer, chat: Chat
+) -> None:
+    other = Chat(chat.page.context.new_page())
+    other.open(shared.url)
+    other.get("input").fill("deleted while it is rewritten")
+    other.get("send").click()
+    other.wait_until("finished")
+    chat.get("input").fill("a draft that waits")  # in a new thread, of any tab
+    other.messages.first.hover()
+    other.get("edit").click()
+    other.get("edit-input").fill("better words")
+    with httpx2.Client(base_url=shared.url) as http:
+        http.delete(f"/api/threads/{other.thread}")
+    expect(other.get("missing")).to_be_visible()
+    expect(other.get("input")).to_have_value("better words")
+    other.get("gone-new").click()
+    expect(other.get("input")).to_have_value("a draft that waits\n\nbetter words")
+
+
+def test_a_thread_that_does_not_exist_leads_to_a_new_one(shared: RunningServer, chat: Chat) -> None:
+    chat.page.goto(f"{shared.url}/t/01900000-0000-7000-8000-000000000000")
+    expect(chat.get("missing")).to_be_visible()
+    expect(chat.get("input")).to_have_attribute("placeholder", "This chat does not exist any more")
+    expect(chat.get("input")).not_to_be_editable()
+    expect(chat.get("attach")).to_have_count(0)
+    expect(chat.get("gone-new")).to_be_focused()
+    chat.page.keyboard.press("Enter")
+    expect(chat.get("welcome")).to_be_visible()
+    expect(chat.get("input")).to_be_focused()
 
 
 def test_what_is_on_its_way_does_not_bring_a_deleted_thread_back(chat: Chat) -> None:

@@ -33,6 +33,7 @@ export const TEXT = {
 
   composer: 'Message',
   composerHint: 'Write a message',
+  composerGone: 'This chat does not exist any more',
   composerQueueHint: 'Write the next message',
   send: 'Send',
   stop: 'Stop',

@@ -12,6 +12,8 @@ export const MORE = {
   remove: 'Delete',
   removeTitle: 'Delete this chat?',
   removeNote: (/** @type {string} */ title) => `“${title}” and everything in it is deleted, on all your devices. This cannot be undone.`,
+  goneDraft: 'What you wrote was not sent.',
+  goneTake: 'Take it into a new chat',
   cancel: 'Cancel',
   awayGoesOn: (/** @type {string} */ from, /** @type {string} */ to) =>
     `You were away from ${from} to ${to}. The answer went on; nothing is missing.`,

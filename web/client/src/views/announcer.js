@@ -39,6 +39,7 @@ function news(was, state) {
     const { outcome } = over.fold;
     return { answer: over.id, text: outcome.code === 'FINISHED' ? TEXT.announceFinished : TEXT.announceEnded(sentenceOf(outcome)) };
   }
+  if (state.phase === 'missing' && was.phase !== 'missing') return { answer: state.id, text: TEXT.composerGone };
   const answer = state.live?.id ?? '';
   const status = state.live?.fold.status?.state;
   if (status !== was.live?.fold.status?.state) {

@@ -15,6 +15,7 @@ import { fit, focusBox, hasTouchKeyboard, isSendKey } from './writing.js';
 /** @import {Thread} from '../thread.js' */
 
 const DraftFileList = lazy((extras) => extras.DraftFileList);
+const Gone = lazy((extras) => extras.Gone);
 
 /** @param {{app: App}} props */
 export function Composer({ app }) {
@@ -62,20 +63,20 @@ export function Composer({ app }) {
   const running = live?.turn?.state === 'running' ? live : null;
   const isStopping = running !== null && stopping.includes(running.id);
 
-  return h('form', { class: 'composer', 'data-testid': 'composer', onSubmit: (/** @type {Event} */ event) => { event.preventDefault(); send(); } },
+  return h('form', { class: `composer ${missing ? 'gone' : ''}`, 'data-testid': 'composer', onSubmit: (/** @type {Event} */ event) => { event.preventDefault(); send(); } },
     files.length ? h(DraftFileList, { app, thread }) : null,
     h('textarea', {
       ref: box, rows: 1, value: text, dir: 'auto', 'aria-label': TEXT.composer, 'data-testid': 'input',
-      placeholder: running ? TEXT.composerQueueHint : TEXT.composerHint, readOnly: missing,
+      placeholder: missing ? TEXT.composerGone : running ? TEXT.composerQueueHint : TEXT.composerHint, readOnly: missing,
       enterKeyHint: hasTouchKeyboard() ? 'enter' : 'send',
       onInput: (/** @type {{currentTarget: HTMLTextAreaElement}} */ event) => thread.write(event.currentTarget.value), onKeyDown, onPaste,
     }),
-    h('div', { class: 'bar' },
+    missing ? h(Gone, { app, thread }) : h('div', { class: 'bar' },
       h(AttachButton, { app, thread }),
       h(SettingsButton, { app }),
       running ? h('button', { type: 'button', class: 'round stop', title: TEXT.stop, 'aria-label': isStopping ? TEXT.stopping : TEXT.stop, disabled: isStopping,
         'data-testid': 'stop', onClick: stop }, h(Icon, { name: 'stop' })) : null,
-      h('button', { type: 'submit', class: 'round send', title: pending ? TEXT.filesPending : TEXT.send, 'aria-label': TEXT.send, disabled: blank || pending || missing, 'data-testid': 'send' },
+      h('button', { type: 'submit', class: 'round send', title: pending ? TEXT.filesPending : TEXT.send, 'aria-label': TEXT.send, disabled: blank || pending, 'data-testid': 'send' },
         h(Icon, { name: 'up' }))));
 }
 

@@ -93,6 +93,7 @@ export function createApp(window) {
 
   /** @param {string|null} id @param {string|null} [message] */
   function open(id, message) {
+    if (id === null) search.look(''); // a new thread is seen in the list
     const address = addressOf(id, base, message);
     if (address !== location.href) history.pushState(null, '', address); // the same again would be a step back that goes nowhere
     moved();
@@ -116,6 +117,8 @@ export function createApp(window) {
   }
 
   const tabs = createTabs({ window: /** @type {Window & typeof globalThis} */ (window), base, api, news });
+
+  const search = createSearch(api);
 
   const manage = createManager({
     api, retrier, threads,
@@ -169,8 +172,7 @@ export function createApp(window) {
   retrier.until(() => api.models(), new AbortController().signal).then((known) => { models.value = known; }, () => undefined);
 
   return {
-    api, dialog, threads, manage, models, notices, online, current, currentId, signedOut,
-    search: createSearch(api),
+    api, dialog, search, threads, manage, models, notices, online, current, currentId, signedOut,
     preferences: createPreferences(base, storageOf(window)),
 
     /** @param {string|null} id null: a new thread @param {string|null} [message] to bring into view */

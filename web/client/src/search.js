@@ -20,6 +20,8 @@ const PAUSE_MS = 180;
 /** @param {Api} api */
 export function createSearch(api) {
   const found = signal(/** @type {Search} */ ({ query: '', hits: [], state: 'idle' }));
+  /** The first hit is to be opened, when there is one; cleared when it is, and by another query. */
+  const entered = signal(false);
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   let timer;
   let request = new AbortController(); // aborted by the next query
@@ -38,13 +40,14 @@ export function createSearch(api) {
   }
 
   return {
-    found,
+    found, entered,
 
     /** @param {string} query */
     look(query) {
       clearTimeout(timer);
       request.abort();
       request = new AbortController();
+      entered.value = false;
       const blank = !query.trim();
       found.value = { query, hits: blank ? [] : found.value.hits, state: blank ? 'idle' : 'asking' };
       if (!blank) timer = setTimeout(ask, PAUSE_MS);

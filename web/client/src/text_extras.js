@@ -68,6 +68,8 @@ export const MORE = {
     ['Up', 'Edit the last message, from an empty box'],
     ['Mod .', 'Stop the answer'],
     ['Mod K', 'Search all chats'],
+    ['Down Up', 'Through what was found'],
+    ['Enter', 'Open the first that was found'],
     ['Mod Shift O', 'New chat'],
     ['Mod Shift C', 'Copy the last answer'],
     ['Alt Up', 'To the message before'],

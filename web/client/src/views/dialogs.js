@@ -8,6 +8,7 @@ import { TEXT } from '../text.js';
 import { MORE } from '../text_extras.js';
 import { Icon, IconButton } from './icons.js';
 import { settingsOf } from './settings_button.js';
+import { focusBox } from './writing.js';
 
 /** @import {ComponentChildren} from 'preact' */
 /** @import {App} from '../app.js' */
@@ -76,8 +77,17 @@ function Settings({ app, close }) {
 function Remove({ app, id, close }) {
   const title = app.threads.list.value.threads.find((thread) => thread.id === id)?.title || TEXT.untitled;
   const remove = () => {
+    const shown = id === app.currentId.peek();
+    const row = document.querySelector(`[data-testid="thread"][data-id="${CSS.escape(id)}"]`);
+    const beside = row?.nextElementSibling ?? row?.previousElementSibling;
     close();
     void app.manage.remove(id);
+    setTimeout(() => { // it is drawn then, and what had the focus is gone
+      if (shown) focusBox();
+      for (const next of [beside, document.querySelector('nav')]) {
+        if (document.activeElement === document.body) next?.querySelector('a')?.focus();
+      }
+    });
   };
   return h(Dialog, { name: 'remove', title: MORE.removeTitle, close },
     h('p', { dir: 'auto' }, MORE.removeNote(title)),
@@ -90,7 +100,7 @@ function Remove({ app, id, close }) {
 function Shortcuts({ app, close }) {
   const { singleKeys } = app.preferences;
   return h(Dialog, { name: 'shortcuts', title: TEXT.shortcuts, close },
-    h('dl', { class: 'keys' }, MORE.shortcutList.map(([keys, what]) => h('div', { key: keys },
+    h('dl', { class: 'keys' }, MORE.shortcutList.map(([keys, what]) => h('div', { key: what },
       h('dt', null, keys.split(' ').map((key) => h('kbd', null, keyName(key)))), h('dd', null, what)))),
     h('label', { class: 'check' },
       h('input', { type: 'checkbox', checked: singleKeys.value, 'data-testid': 'single-keys',

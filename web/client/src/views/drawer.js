@@ -7,17 +7,21 @@ const NARROW = '(max-width: 760px)';
 
 /**
  * Wide windows always show the list; there it is never open.
- * @returns {{open: boolean, show: (open: boolean) => void, close: () => void, side: {current: HTMLElement|null}, button: {current: HTMLButtonElement|null}}}
+ * @returns {{open: boolean, show: (open: boolean, first?: string) => void, close: () => void, side: {current: HTMLElement|null}, button: {current: HTMLButtonElement|null}}}
  */
 export function useDrawer() {
   const [open, setOpen] = useState(false);
   const side = useRef(/** @type {HTMLElement|null} */ (null));
   const button = useRef(/** @type {HTMLButtonElement|null} */ (null));
-  const show = useCallback((/** @type {boolean} */ wanted) => setOpen(wanted && matchMedia(NARROW).matches), []);
+  const first = useRef(''); // what gets the focus
+  const show = useCallback((/** @type {boolean} */ wanted, what = 'a') => {
+    first.current = what;
+    setOpen(wanted && matchMedia(NARROW).matches);
+  }, []);
   const close = useCallback(() => show(false), []);
   useEffect(() => {
     if (!open) return undefined;
-    if (!side.current?.contains(document.activeElement)) side.current?.querySelector('a')?.focus();
+    if (!side.current?.contains(document.activeElement)) /** @type {HTMLElement|null|undefined} */ (side.current?.querySelector(first.current))?.focus();
     const narrow = matchMedia(NARROW);
     narrow.addEventListener('change', close); // turned around, or made wide
     return () => {

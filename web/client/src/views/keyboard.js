@@ -8,7 +8,7 @@ import { isWriting } from './writing.js';
 
 /** @import {App} from '../app.js' */
 
-/** @param {App} app @param {(open: boolean) => void} showSide shows the list of threads, where the window hides it */
+/** @param {App} app @param {(open: boolean, first?: string) => void} showSide shows the list of threads, where the window hides it */
 export function useKeyboard(app, showSide) {
   useEffect(() => {
     const keys = keysOf(app, showSide);
@@ -34,15 +34,16 @@ function nameOf({ key, ctrlKey, metaKey, altKey, shiftKey }) {
   return `${mod ? 'Mod ' : ''}${altKey ? 'Alt ' : ''}${shift}${key.length === 1 ? key.toLowerCase() : key}`;
 }
 
-/** @param {App} app @param {(open: boolean) => void} showSide @returns {Map<string, () => void>} */
+/** @param {App} app @param {(open: boolean, first?: string) => void} showSide @returns {Map<string, () => void>} */
 function keysOf(app, showSide) {
   const thread = () => app.current.peek();
   return new Map([
     ['?', () => { app.dialog.value = { name: 'shortcuts' }; }],
     ['/', () => focus('[data-testid="input"]')],
     ['Mod k', () => {
-      showSide(true);
-      focus('[data-testid="search"]');
+      const box = '[data-testid="search"]';
+      showSide(true, box);
+      /** @type {HTMLInputElement|null} */ (focus(box))?.select(); // what is typed is another search
     }],
     ['Mod Shift o', () => app.open(null)],
     ['Mod .', () => {
@@ -61,7 +62,9 @@ function keysOf(app, showSide) {
 
 /** @param {string} selector */
 function focus(selector) {
-  /** @type {HTMLElement|null} */ (document.querySelector(selector))?.focus();
+  const found = /** @type {HTMLElement|null} */ (document.querySelector(selector));
+  found?.focus();
+  return found;
 }
 
 /** To the message before or after the one that has the focus, else the last one. @param {1|-1} direction */

@@ -64,8 +64,9 @@ function SearchBox({ app }) {
       type: 'search', value: query, placeholder: TEXT.searchHint, 'aria-label': TEXT.search, autocomplete: 'off', spellcheck: false, dir: 'auto', 'data-testid': 'search',
       onInput: (/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) => app.search.look(currentTarget.value),
       onKeyDown: (/** @type {KeyboardEvent} */ event) => {
+        if (event.key === 'Enter' && !event.isComposing) app.search.entered.value = true;
         if (event.key !== 'Escape' || !query) return;
-        event.stopPropagation();
+        event.stopPropagation(); // more keys: views/search_results.js
         app.search.look('');
       },
     }),

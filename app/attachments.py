@@ -45,11 +45,13 @@ def media_type(data: bytes) -> str:
     for kind, beginnings in SIGNATURES.items():
         if data.startswith(beginnings) and (kind != "image/webp" or data[8:12] == b"WEBP"):
             return kind
+    if not data:
+        raise InvalidError("The file is empty.", code="ATTACHMENT_INVALID")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = "\0"
-    if not data or "\0" in text:
+    if "\0" in text:
         raise InvalidError(
             "Only images (PNG, JPEG, GIF, WebP) and text files can be attached.",
             code="ATTACHMENT_INVALID",

@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_retries: Annotated[int, Meta(ge=0)] = 5  # of one model request
     tool_timeout: OptionalDuration = 300.0  # one tool call
     grace: Duration = 10.0  # what running turns get at a shutdown
-    heartbeat: Interval = 5.0  # silence on a stream before a comment is sent
+    heartbeat: Interval = 5.0  # silence on a stream before a comment is sent; cannot be off
     retention: OptionalDuration = 86400.0  # streams are kept so long after their end
     max_streams: Count = 10_000  # turns running or queued at once
     max_recoveries: Annotated[int, Meta(ge=0)] = 3  # of one turn, after crashes
@@ -200,6 +200,8 @@ def _read(name: str, value: Any, where: str) -> Any:
         return found
     if name == "models":
         return _tables(value, where)
+    if name == "host" and not str(value).strip():
+        raise _invalid("host: empty is no address; 0.0.0.0 listens on all there are", where)
     if name == "model" and isinstance(value, dict):
         raise _invalid("model: the table of a model is called [models.NAME]", where)
     return _converted(name, value, hint, where)

@@ -279,6 +279,10 @@ def _check(response: httpx2.Response) -> httpx2.Response:
     except msgspec.DecodeError:
         # Of a proxy before it; 502 to 504 are how those say that the server is away.
         refusal = _Refusal("UNREACHABLE", f"The server answered {status}")
+    if status == 401:
+        # The server speaks of a link to open: to a person with a browser.
+        text = "The server asks for its access token: --server LINK, or UNBROKEN_TOKEN"
+        raise RemoteError(text, code=refusal.code)
     if status in (502, 503, 504):
         raise UnavailableError(refusal.message, code=refusal.code)
     raise RemoteError(refusal.message, code=refusal.code)

@@ -145,7 +145,8 @@ async def discover(
         return Catalogue(made, chosen, problems)
     except NotFoundError as error:
         names = [config.name for config in hosted]
-        raise NotFoundError(f"{error.text}{_elsewhere(names, chosen)}", code=error.code) from None
+        text = f"model: {error.text}{_elsewhere(names, chosen)}"
+        raise NotFoundError(text, code=error.code) from None
 
 
 def _elsewhere(hosted: list[str], chosen: str | None) -> str:

@@ -318,3 +318,8 @@ def test_a_wrong_model_is_named_with_what_would_be_right(field: str, told: str) 
     assert text.startswith(f"models.mine{told}")
     assert text.endswith(" (from unbroken.toml)")
     assert "secret" not in text
+
+
+def test_no_address_is_not_all_addresses() -> None:
+    with pytest.raises(InvalidError, match=r"host: empty is no address; 0\.0\.0\.0 .*--host"):
+        load({}, {"host": ""})

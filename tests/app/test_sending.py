@@ -133,7 +133,7 @@ def test_a_server_that_asks_for_a_token_gets_the_one_it_made(tmp_path: Path) -> 
         refused = start(server, "echo hello")
         _, err = refused.communicate(timeout=SECONDS)
         assert (refused.returncode, err.count("\n")) == (1, 1)
-        assert err.startswith("Error: Open the link")
+        assert err.startswith("Error: The server asks for its access token")
         for arguments, variables in (
             (["--server", link], {}),
             ([], {"UNBROKEN_TOKEN": "0123456789abcdefghijklmnop"}),

@@ -22,7 +22,7 @@ from tests.package.serving import Served, answer, demo, served
 
 ROOT = Path(__file__).resolve().parents[2]
 # The first test waits for the build, half a minute on a machine that is idle.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.requirement("E6")]
 
 LARGEST_BYTES = 30_000_000
 MOST_START_SECONDS = 2.5

@@ -88,7 +88,8 @@ export const TEXT = {
   taskOpen: 'To do',
 
   reconnecting: 'Reconnecting, nothing is lost',
-  offline: 'You are offline. Nothing is lost; the answer goes on without you',
+  offline: 'You are offline. Nothing is lost',
+  offlineAnswer: '; the answer goes on without you',
   unreachable: 'The server cannot be reached. Trying again',
   lost: 'The rest of this answer cannot be found',
   blocked: 'You may not read this chat',

@@ -38,7 +38,7 @@ export const MORE = {
   demoModel: 'demonstration',
   editMessage: 'Edit your message',
   signIn: 'Sign in',
-  signInNote: 'Paste the link that the server printed when it started, or the token in it. What was running goes on, nothing is lost.',
+  signInNote: 'Paste the link that the server printed when it started, or the token in it. A link from an earlier start may not hold any more, if the token was changed since. What was running goes on, nothing is lost.',
   signInLabel: 'Link or token',
   signInWrong: 'That is not the token of this server.',
   toolInput: 'Input',

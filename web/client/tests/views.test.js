@@ -7,6 +7,8 @@ import { TEXT } from '../src/text.js';
 import { MORE } from '../src/text_extras.js';
 import { emptyThread } from '../src/thread_state.js';
 import { Announcer } from '../src/views/announcer.js';
+import { AwayLine } from '../src/views/away.js';
+import { ConnectionLine } from '../src/views/connection.js';
 import { load } from '../src/views/lazy.js';
 import { Answer } from '../src/views/message.js';
 import { Markdown } from '../src/views/markdown.js';
@@ -179,4 +181,47 @@ test('the end of an answer is announced once, also when it began in the same fra
   expect(next?.textContent).toBe(TEXT.announceEnded('Cut short'));
   expect(next).not.toBe(said); // the same words of another answer are news
   expect(await after({ ...ready, id: 'other', messages })).toBe(null);
+});
+
+/** What the foot of the page needs of the app. @param {any} thread */
+const appOf = (thread) => /** @type {any} */ ({
+  current: signal({ view: signal(emptyThread('t', 'ready')), away: signal(null), connection: signal({ shown: 'quiet', until: 0, waiting: false, polling: false }), ...thread }),
+  online: signal(true), signedOut: signal(false), wake() {},
+});
+const running = /** @type {any} */ ({ id: 'a', fold: foldFrom([]), turn: { state: 'running' } });
+
+/** Lets effects happen. */
+const drawn = () => vi.advanceTimersByTimeAsync(100);
+
+test('an answer goes on without who is offline only if there is one', async () => {
+  const view = signal(emptyThread('t', 'ready'));
+  const app = appOf({ view });
+  app.online.value = false;
+  draw(h(ConnectionLine, { app }));
+  expect(get('connection').textContent).toBe(TEXT.offline);
+  view.value = { ...view.value, live: running };
+  await new Promise((done) => { setTimeout(done); });
+  expect(get('connection').textContent).toBe(TEXT.offline + TEXT.offlineAnswer);
+});
+
+test('that the server was restarted is told until the answer has ended, and some time longer', async () => {
+  vi.useFakeTimers();
+  const view = signal({ ...emptyThread('t', 'ready'), live: running });
+  const away = signal(/** @type {any} */ ({ from: 1, to: 1, restarted: true }));
+  draw(h(AwayLine, { app: appOf({ view, away }) }));
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(get('away').textContent).toContain(MORE.restarted);
+  view.value = { ...view.value, live: null };
+  await drawn();
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(get('away')).not.toBe(null);
+  await vi.advanceTimersByTimeAsync(15_000);
+  expect(get('away')).toBe(null);
+});
+
+test('what became of an answer meanwhile stays until it is read', async () => {
+  vi.useFakeTimers();
+  draw(h(AwayLine, { app: appOf({ away: signal({ from: 1, to: 60_000 }) }) }));
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(get('away')).not.toBe(null);
 });

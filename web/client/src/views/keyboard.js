@@ -72,6 +72,7 @@ function step(direction) {
   const messages = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('[data-testid="message"]')]);
   const at = messages.findIndex((message) => message.contains(document.activeElement));
   const next = messages[at < 0 ? messages.length - 1 : at + direction];
-  next?.focus({ preventScroll: true });
+  // Else browsers do not show it: to them Alt with a key is no use of the keyboard.
+  next?.focus(/** @type {FocusOptions} */ ({ preventScroll: true, focusVisible: true }));
   next?.scrollIntoView({ block: 'nearest' });
 }

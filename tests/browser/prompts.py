@@ -21,6 +21,10 @@ max_retries = 0
 
 [models.demo]
 kind = "demo"
+
+[models.nobody]
+base_url = "http://127.0.0.1:9/v1"
+model = "nobody"
 """
 
 
@@ -60,7 +64,7 @@ class Prompts:
         return self._says.get(text, Say(text))
 
     def write_config(self, folder: Path) -> Path:
-        """The configuration of a server that has this model, and the demonstration."""
+        """The configuration of a server: this model, the demonstration, one out of reach."""
         path = folder / "unbroken.toml"
         path.write_text(CONFIG.format(url=self.url), encoding="utf-8")
         return path

@@ -159,7 +159,15 @@ def deleting(chat: Chat, prompts: Prompts) -> None:
 
 def settings(chat: Chat, prompts: Prompts) -> None:
     chat.get("settings").click()
-    expect(chat.get("dialog-settings")).to_be_visible()
+    expect(chat.get("model-problem")).to_be_visible()
+
+
+def gone(chat: Chat, prompts: Prompts) -> None:
+    chat.send("a thread that is deleted elsewhere")
+    chat.wait_until("finished")
+    chat.get("input").fill("a draft")
+    chat.page.evaluate("id => fetch(`api/threads/${id}`, { method: 'DELETE' })", chat.thread)
+    expect(chat.get("gone-new")).to_be_visible()
 
 
 def shortcuts(chat: Chat, prompts: Prompts) -> None:
@@ -197,5 +205,5 @@ def editing(chat: Chat, prompts: Prompts) -> None:
 State = Callable[[Chat, Prompts], None]
 STATES: list[State] = [
     empty, finished, streaming, running_tool, retrying, failed, stopped, branches, editing, tool,
-    files, search, menu, deleting, settings, shortcuts, right_to_left,
+    files, search, menu, deleting, gone, settings, shortcuts, right_to_left,
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.chat import Chat
 from tests.browser.conftest import OpenChat
 from tests.browser.prompts import Prompts
-from tests.crash.server import RunningServer, running_server
+from tests.crash.server import RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.requirement("F8")]
 
@@ -336,21 +336,14 @@ def test_model_and_instructions_of_a_new_thread_and_later(chat: Chat, prompts: P
     expect(chat.answer.get_by_test_id("usage")).to_contain_text("demo")
 
 
-def test_a_model_that_cannot_answer_says_so_where_it_is_chosen(
-    tmp_path: Path, prompts: Prompts, open_chat: OpenChat
-) -> None:
-    config = prompts.write_config(tmp_path)
-    nobody = '\n[models.nobody]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "nobody"\n'
-    config.write_text(config.read_text(encoding="utf-8") + nobody, encoding="utf-8")
-    with running_server(tmp_path, model="prompted", config=str(config)) as server:
-        chat = open_chat(server.url)
-        chat.get("settings").click()
-        expect(chat.get("model-problem")).to_have_count(1)
-        # Heard as well: it is part of the name of what is chosen.
-        choice = chat.page.get_by_role("radio", name=re.compile("^nobody.*could not be reached"))
-        choice.check()
-        chat.get("dialog-close").click()
-        expect(chat.get("model")).to_have_text("nobody")
+def test_a_model_that_cannot_answer_says_so_where_it_is_chosen(chat: Chat) -> None:
+    chat.get("settings").click()
+    expect(chat.get("model-problem")).to_have_count(1)
+    # Heard as well: it is part of the name of what is chosen.
+    choice = chat.page.get_by_role("radio", name=re.compile("^nobody.*could not be reached"))
+    choice.check()
+    chat.get("dialog-close").click()
+    expect(chat.get("model")).to_have_text("nobody")
 
 
 def test_the_tokens_of_a_turn_are_shown(chat: Chat) -> None:

@@ -57,6 +57,15 @@ def browser(playwright: Playwright, executable: str) -> Iterator[Browser]:
     found.close()
 
 
+@pytest.fixture(autouse=True)
+def _no_page_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A page that a failed test left open goes on drawing, and slows all that follow."""
+    found = request.getfixturevalue("browser") if "browser" in request.fixturenames else None
+    yield
+    for context in found.contexts if found else ():
+        context.close()
+
+
 @pytest.fixture
 def real(playwright: Playwright, executable: str) -> Iterator[BrowserContext]:
     """A Chromium without playwright's make-believe: tabs in the back are hidden and throttled."""

@@ -15,6 +15,7 @@ from tests.browser.conftest import OpenChat
 from tests.browser.model import ScriptedModel
 from tests.browser.prompts import Prompts
 from tests.browser.proxy import Proxy
+from tests.browser.test_tabs import until
 from tests.crash.server import RunningServer, running_server
 
 pytestmark = [pytest.mark.browser, pytest.mark.requirement("F8")]
@@ -149,9 +150,9 @@ def test_a_new_chat_is_there_while_the_first_message_is_on_its_way(chat: Chat) -
         chat.page.go_back()
         expect(chat.messages).to_have_text(re.compile("on its way"))
         chat.page.go_forward()
+        expect(chat.get("welcome")).to_be_visible()
         chat.send("another one")
-        chat.page.wait_for_function("() => document.querySelector('[data-state=sending]')")
-    assert len(routes) == 2
+        until(chat.page, lambda: len(routes) == 2)
     chat.wait_until("finished")
     expect(chat.answer).to_contain_text("another one")
     for text in ("on its way", "another one"):

@@ -68,6 +68,8 @@ export function createNotices({ window, base, storage, list, currentId, open, ti
 
   /** @type {(() => void)|undefined} lets go of what this tab holds while it is seen; set while it is */
   let unseen;
+  /** @type {Promise<unknown>} */
+  let letGo = Promise.resolve(); // settled when nothing is held; that takes a moment
 
   /** Tabs that are seen share a lock: whoever looks at one of them need not be called. */
   function holdWhileSeen() {
@@ -75,11 +77,12 @@ export function createNotices({ window, base, storage, list, currentId, open, ti
     unseen = undefined;
     if (document.hidden) return;
     const hidden = new Promise((resolve) => { unseen = () => resolve(undefined); });
-    locks?.request(watched, { mode: 'shared' }, () => hidden).catch(() => undefined);
+    letGo = locks?.request(watched, { mode: 'shared' }, () => hidden).catch(() => undefined) ?? letGo;
   }
 
   /** @param {string} thread */
   async function show(thread) {
+    await letGo; // asked for where the page is hidden
     const { held = [] } = (await locks?.query()) ?? {};
     if (held.some((lock) => lock.name === watched)) return;
     const name = (await titleOf(thread)) || TEXT.untitled;

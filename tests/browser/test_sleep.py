@@ -107,7 +107,6 @@ def test_a_page_whose_timers_are_throttled_goes_on_when_it_is_seen(
     real.new_page().bring_to_front()
     chat.page.wait_for_function("() => document.hidden", polling=100)
     proxy.cut_all()
-    chat.page.wait_for_timeout(500)  # it is lost in the back, not while it comes to the front
     model.say(*words(20, first=20))
     chat.page.evaluate("window.throttled = false")  # but those that are set stay late
     chat.page.bring_to_front()

@@ -22,8 +22,9 @@ export function oncePerFrame(update) {
   return () => {
     if (asked) return;
     asked = true;
-    // Both where the page is visible: it may be hidden before the frame comes.
-    if (!document.hidden) frame = requestAnimationFrame(run);
+    // Both, always: the page may be hidden before the frame comes, and seen before a timer that browsers
+    // hold back in hidden pages; the frame of a hidden page comes when it is seen.
+    frame = requestAnimationFrame(run);
     timer = setTimeout(run, HIDDEN_FRAME_MS);
   };
 }

@@ -419,6 +419,7 @@ def test_text_that_grows_faster_does_not_overtake_who_scrolls_up(
     lines = "".join(f"line {n}\n\n" for n in range(200))
     chat.send(prompts.says("lines and a gesture", lines))
     chat.wait_until("finished")
+    expect(chat.answer).to_contain_text("line 199")  # a slow machine draws on after the end
     left = chat.get("scroller").evaluate(
         """async (box) => {
           const content = box.querySelector('[data-role=assistant]');

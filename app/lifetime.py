@@ -12,6 +12,7 @@ from typing import Protocol
 import structlog
 import trio
 
+from app import unpacked
 from app.attachments import Attachments
 from app.clock import WallClock
 from app.config import Settings
@@ -146,7 +147,13 @@ async def _serve(
             async with trio.open_nursery() as edges:
                 urls = await edges.start(edge.serve, services)
                 started(services, urls)
+                background.start_soon(_secure)
         background.cancel_scope.cancel(reason="all work has ended")
+
+
+async def _secure() -> None:
+    """After the start, which waits for no disk; a shutdown does not wait for it either."""
+    await trio.to_thread.run_sync(unpacked.secure, abandon_on_cancel=True)
 
 
 class _Shutdown:

@@ -3,7 +3,8 @@
 PyInstaller's own single file unpacks into a new temporary folder at each start and keeps a second
 process to remove it. Killed, that process leaves the folder (51 MB) and an orphan that serves on.
 This one unpacks once, into a folder named for the content, and becomes the program. Inflating takes
-most of that, so it is done by two processes, a half each.
+most of that, so it is done by two processes, a half each; waiting for the disk is left to the
+server, once it answers.
 """
 
 import gzip
@@ -60,7 +61,7 @@ halves() { # of what is packed, at the same time, into $1
   }
 }
 
-unpack() { # into $1/$key; says why not in $problem
+unpack() { # into $1/$unpacked; says why not in $problem
   mkdir -p "$1" 2>/dev/null && chmod 700 "$1" 2>/dev/null && ours "$1" &&
     new=$(mktemp -d "$1/.new-XXXXXX" 2>/dev/null) || {
     problem="$1 is not a folder that we can write to"
@@ -74,10 +75,9 @@ unpack() { # into $1/$key; says why not in $problem
   elif [ ! -x "$new/unbroken/unbroken" ]; then
     problem="$1 is on a file system that runs no programs"
   else
-    # On the disk before it has its name: what has that name is complete, also after a power cut.
-    find "$new" -type f -exec sync {} + 2>/dev/null || sync
+    [ -n "$boot" ] || sync
     # Where another start was faster, this fails: a file named as our folder is in its folder.
-    mv "$new/unbroken" "$1/$key" 2>/dev/null
+    mv "$new/unbroken" "$1/$unpacked" 2>/dev/null
     problem=
   fi
   rm -rf "$new"
@@ -90,20 +90,30 @@ case $0 in
   */*) self=$PWD/$0 ;;
   *) self=$(command -v -- "$0") || fail "call this file by its path." ;;
 esac
+# After a power cut a file may be empty that was whole before. So what is unpacked is named for the
+# boot as well, until the program has it on the disk and adds the name $key (app/unpacked.py).
+boot=
+{ read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null
+unpacked=$key${boot:+-$boot}
 problems=
 checked=
 for folder in "${XDG_CACHE_HOME:-${HOME:-}/.cache}/unbroken" "${TMPDIR:-/tmp}/unbroken-$(id -u)"; do
-  if ! ours "$folder" || [ ! -x "$folder/$key/unbroken" ]; then
-    [ -n "$checked" ] || check_system
-    checked=yes
-    unpack "$folder" || {
-      problems="$problems$folder: $problem. "
-      continue
-    }
+  if ours "$folder" && [ -x "$folder/$key/unbroken" ]; then
+    name=$key
+  else
+    name=$unpacked
+    if ! ours "$folder" || [ ! -x "$folder/$name/unbroken" ]; then
+      [ -n "$checked" ] || check_system
+      checked=yes
+      unpack "$folder" || {
+        problems="$problems$folder: $problem. "
+        continue
+      }
+    fi
   fi
   UNBROKEN_EXECUTABLE=$self
   export UNBROKEN_EXECUTABLE
-  exec "$folder/$key/unbroken" "$@"
+  exec "$folder/$name/unbroken" "$@"
 done
 fail "cannot unpack itself. ${problems}XDG_CACHE_HOME names another place."
 """

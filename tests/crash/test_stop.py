@@ -207,7 +207,8 @@ def test_more_ctrl_c_than_needed_ends_it_without_a_traceback(tmp_path: Path, gap
         for _ in range(3):
             server.interrupt()
             time.sleep(gap)
-        assert server.wait() in (0, 130)  # 130: by one that came when all was done
+        # By one that came when all was done: 130, or in the interpreter's own end by it.
+        assert server.wait() in (0, 130, -signal.SIGINT)
         assert "Traceback" not in server.output.read_text("utf-8")
         assert not server.database.with_name("unbroken.db-wal").exists(), "closed, not abandoned"
 

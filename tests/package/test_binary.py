@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def variables(tmp_path: Path) -> dict[str, str]:
     """A person's home, and no Python or Node on the path."""
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("chmod", "find", "gzip", "head", "id", "mkdir", "mktemp", "mv", "rm", "sh", "sync",
-                 "tail", "tar", "uname"):  # fmt: skip
+    for name in ("chmod", "gzip", "head", "id", "mkdir", "mktemp", "mv", "rm", "sh", "tail", "tar",
+                 "uname"):  # fmt: skip
         (programs / name).symlink_to(shutil.which(name) or name)
     (tmp_path / "home").mkdir()
     return {"HOME": str(tmp_path / "home"), "PATH": str(programs)}
@@ -124,6 +125,25 @@ def test_killed_it_leaves_no_process_and_no_file(
     # The next start takes the same folder, and the turns up where they were.
     with served([str(binary), *demo("--data", str(tmp_path / "data"))], variables) as server:
         assert server.stop() == 0
+
+
+def test_what_is_unpacked_outlives_the_boot_once_the_server_has_run(
+    binary: Path, variables: dict[str, str], tmp_path: Path
+) -> None:
+    cache = tmp_path / "home" / ".cache" / "unbroken"
+    subprocess.run([binary, "--version"], env=variables, capture_output=True, check=True)
+    (folder,) = cache.iterdir()
+    link = cache / folder.name.partition("-")[0]
+    with served([str(binary), *demo("--data", str(tmp_path / "data"))], variables) as server:
+        give_up = time.monotonic() + SECONDS
+        while not link.is_symlink():
+            assert time.monotonic() < give_up
+            time.sleep(0.05)
+        assert server.stop() == 0
+    assert link.samefile(folder)
+    done = subprocess.run([binary, "--version"], env=variables, capture_output=True, check=True)
+    assert done.stdout.startswith(b"unbroken ")
+    assert set(cache.iterdir()) == {link, folder}
 
 
 def test_programs_that_it_starts_use_the_systems_libraries(

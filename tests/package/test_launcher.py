@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -26,6 +27,8 @@ PROGRAM = """#!/bin/sh
 echo "$0 | $* | $UNBROKEN_EXECUTABLE"
 """
 MACHINE = os.uname().machine
+BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+OTHER_BOOT = "00000000-0000-4000-8000-000000000000"
 
 
 class Machine:
@@ -79,6 +82,20 @@ class Machine:
     def unpacked(self) -> list[Path]:
         return sorted(self.cache.iterdir())
 
+    def secure(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What the server in the folder does once it answers."""
+        (folder,) = self.unpacked()
+        monkeypatch.setenv(unpacked.EXECUTABLE, str(self.file))
+        monkeypatch.setattr(sys, "executable", str(folder / "unbroken"))
+        unpacked.secure()
+        monkeypatch.delenv(unpacked.EXECUTABLE)
+
+    def lose_power(self) -> None:
+        """What was unpacked before has the name of another boot."""
+        for folder in self.unpacked():
+            if folder.name.endswith(BOOT) and not folder.is_symlink():
+                folder.rename(folder.with_name(folder.name.removesuffix(BOOT) + OTHER_BOOT))
+
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
@@ -90,7 +107,8 @@ def test_starts_become_the_program_that_the_first_one_unpacked(machine: Machine)
     (folder,) = machine.unpacked()
     assert (code, err) == (0, "")
     assert out == f"{folder}/unbroken | serve --port 1 2 | {machine.file}\n"
-    assert folder.name in machine.file.read_bytes().decode("latin-1")
+    content = folder.name.removesuffix(f"-{BOOT}")
+    assert re.search(f"^key={content}$", machine.file.read_bytes().decode("latin-1"), re.MULTILINE)
     (folder / "_internal" / "lib.so").write_text("kept")
     assert machine.run()[0] == 0
     assert (folder / "_internal" / "lib.so").read_text() == "kept"
@@ -105,6 +123,36 @@ def test_it_is_one_process_which_signals_reach(machine: Machine) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == -signal.SIGTERM
     process.communicate()
+
+
+def test_what_is_on_the_disk_is_used_after_the_next_boot(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.run()
+    machine.secure(monkeypatch)
+    link, folder = machine.unpacked()
+    assert link.samefile(folder)
+    assert machine.run("x") == (0, f"{link}/unbroken | x | {machine.file}\n", "")
+
+
+def test_what_may_be_incomplete_after_a_power_cut_is_unpacked_again(machine: Machine) -> None:
+    machine.run()
+    machine.lose_power()
+    (old,) = machine.unpacked()
+    (old / "unbroken").write_bytes(b"")
+    assert machine.run()[0] == 0
+    assert len(machine.unpacked()) == 2
+
+
+def test_without_a_boot_to_name_the_disk_is_waited_for(machine: Machine) -> None:
+    script = machine.file.read_bytes()
+    machine.file.write_bytes(script.replace(b"random/boot_id", b"random/bood_id"))
+    (machine.programs / "sync").write_text('#!/bin/sh\n: > "$HOME/synced"\n')
+    (machine.programs / "sync").chmod(0o755)
+    assert machine.run()[0] == 0
+    (folder,) = machine.unpacked()
+    assert re.fullmatch("[0-9a-f]{16}", folder.name)
+    assert (machine.home / "synced").exists()
 
 
 def test_another_version_gets_a_folder_of_its_own(machine: Machine) -> None:
@@ -286,7 +334,7 @@ def test_long_unused_versions_and_broken_off_ones_are_removed(tmp_path: Path) ->
         "something-else": 300 * day,
     }
     folders(tmp_path, ages)
-    unpacked.sweep(tmp_path / "0123456789abcdef", time.time())
+    unpacked.sweep(tmp_path / "0123456789abcdef", time.time(), BOOT)
     left = {"0123456789abcdef", "2222222222222222", ".new-busy12", "something-else"}
     assert names(tmp_path) == left
 
@@ -296,9 +344,25 @@ def test_a_version_that_runs_is_kept_however_old(tmp_path: Path) -> None:
     handle = os.open(tmp_path / "1111111111111111", os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_SH)
-        unpacked.sweep(tmp_path / "0123456789abcdef", time.time())
+        unpacked.sweep(tmp_path / "0123456789abcdef", time.time(), BOOT)
         assert "1111111111111111" in names(tmp_path)
     finally:
         os.close(handle)
-    unpacked.sweep(tmp_path / "0123456789abcdef", time.time())
+    unpacked.sweep(tmp_path / "0123456789abcdef", time.time(), BOOT)
     assert names(tmp_path) == {"0123456789abcdef"}
+
+
+def test_what_another_boot_left_unsecured_is_removed(tmp_path: Path) -> None:
+    ages = {
+        f"0123456789abcdef-{BOOT}": 0.0,  # ours
+        f"1111111111111111-{BOOT}": 60.0,
+        f"2222222222222222-{OTHER_BOOT}": 60.0,
+        f"3333333333333333-{OTHER_BOOT}": 60.0,
+        f"4444444444444444-{OTHER_BOOT}": 1e9,
+    }
+    folders(tmp_path, ages)
+    for secured in ("3" * 16, "4" * 16):
+        (tmp_path / secured).symlink_to(f"{secured}-{OTHER_BOOT}")
+    unpacked.sweep(tmp_path / f"0123456789abcdef-{BOOT}", time.time(), BOOT)
+    left = [f"0123456789abcdef-{BOOT}", f"1111111111111111-{BOOT}"]
+    assert names(tmp_path) == {*left, "3" * 16, f"3333333333333333-{OTHER_BOOT}"}

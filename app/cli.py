@@ -89,7 +89,6 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
 
     with sentences(), at_rest() as has_started:
         import signal
-        import webbrowser
 
         import trio
 
@@ -99,7 +98,7 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
         from app.logs import log_to
         from web.edge import WebEdge
 
-        def started(services: "Services", urls: list[str]) -> None:
+        async def started(services: "Services", urls: list[str]) -> None:
             has_started()
             link = edge.link(settings, urls[0])
             found = services.catalogue
@@ -108,7 +107,11 @@ def serve(file: Path | None, open_browser: bool, **given: Any) -> None:
             if "?token=" in link and sys.stdout.isatty():
                 click.echo(qr(link), nl=False)
             if open_browser:
-                webbrowser.open(link)
+                import webbrowser
+
+                # In a thread: a browser of the terminal comes back when it is left.
+                if not await trio.to_thread.run_sync(webbrowser.open, link, abandon_on_cancel=True):
+                    click.echo("No browser was found here: open the address yourself.", err=True)
 
         settings = loaded(file, given)
         log_to(sys.stderr, settings.log_level)

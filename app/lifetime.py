@@ -5,7 +5,7 @@ store, which everything writes to, ends last.
 """
 
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -107,13 +107,14 @@ async def live(
     settings: Settings,
     env: Mapping[str, str],
     edge: Edge,
-    started: Callable[[Services, list[str]], None],
+    started: Callable[[Services, list[str]], Awaitable[None]],
 ) -> None:
     """The program, from start to end.
 
-    `started` is told when every orphaned turn is settled and the address answers. A signal begins
-    the shutdown, or ends a start; a second one does not wait for turns. Later ones change nothing:
-    what still has to end bounds itself. Raises what stands in the way of a start.
+    `started` is run when every orphaned turn is settled and the address answers, and ends with the
+    program. A signal begins the shutdown, or ends a start; a second one does not wait for turns.
+    Later ones change nothing: what still has to end bounds itself. Raises what stands in the way of
+    a start.
     """
     # Around everything, and read to the end: no signal finds the store half closed.
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -133,7 +134,7 @@ async def _serve(
     services: Services,
     edge: Edge,
     shutdown: "_Shutdown",
-    started: Callable[[Services, list[str]], None],
+    started: Callable[[Services, list[str]], Awaitable[None]],
 ) -> None:
     async with trio.open_nursery() as background:
         await background.start(services.journal.serve)
@@ -146,7 +147,7 @@ async def _serve(
             await working.start(services.turns.serve, services.drain)
             async with trio.open_nursery() as edges:
                 urls = await edges.start(edge.serve, services)
-                started(services, urls)
+                background.start_soon(started, services, urls)
                 background.start_soon(_secure)
         background.cancel_scope.cancel(reason="all work has ended")
 

@@ -80,10 +80,17 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as error:
-        reason = getattr(error, "reason", None) or "they are not both PEM files"
+        reason = _tls_reason(getattr(error, "reason", None))
         text = f"The certificate {cert} and its key {key} cannot be used together: {reason}."
         raise ListenError(text) from error
     return context
+
+
+def _tls_reason(reason: str | None) -> str:
+    """What OpenSSL found, as people say it."""
+    if reason == "KEY_VALUES_MISMATCH":
+        return "the key is not that of this certificate"
+    return reason.replace("_", " ").lower() if reason else "they are not both PEM files"
 
 
 def _own_address(family: int) -> str:

@@ -14,7 +14,7 @@ PAGE = ROOT / "web" / "static"
 CACHE = ROOT / ".cache"
 
 # What a full test run proved, written by pytest and by vitest for `scripts/requirements`.
-PYTHON_REPORT = CACHE / "requirements.json"
+PYTHON_REPORTS = CACHE / "requirements-rooms.json", CACHE / "requirements.json"
 JAVASCRIPT_REPORT = CACHE / "vitest.json"
 
 

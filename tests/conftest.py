@@ -52,7 +52,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # them would inherit that: here some are stopped by it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if (path := config.getoption("requirements_report")) is not None:
+    path = config.getoption("requirements_report")
+    # Where tests run in parallel, workers report to the process that started them.
+    if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(RequirementsReport(path))
 
 

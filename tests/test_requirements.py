@@ -9,12 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from requirement_table import mentioned, requirements
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def test_run_records_what_passed_tests_prove(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--numprocesses=2"]])
+def test_run_records_what_passed_tests_prove(tmp_path: Path, options: list[str]) -> None:
     done = run_marked(
         tmp_path,
         """
@@ -29,6 +32,7 @@ def test_run_records_what_passed_tests_prove(tmp_path: Path) -> None:
         @pytest.mark.requirement("T4")
         def test_breaks_at_the_end(request): request.addfinalizer(lambda: 1 / 0)
         """,
+        *options,
     )
     assert done.returncode == 1
     proved = json.loads((tmp_path / "report.json").read_text())
@@ -41,14 +45,14 @@ def test_unknown_requirement_is_refused(tmp_path: Path) -> None:
     assert "no requirement 'T99'" in done.stdout + done.stderr
 
 
-def run_marked(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+def run_marked(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run tests under our own conftest, in a folder of their own."""
     lines = [line.removeprefix(" " * 8) for line in text.splitlines()]
     (folder / "test_marked.py").write_text("import pytest\n" + "\n".join(lines))
     shutil.copy(ROOT / "tests" / "conftest.py", folder)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  requirement(*ids): rows\n")
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "--requirements-report=report.json", "."],
+        [sys.executable, "-m", "pytest", "--requirements-report=report.json", *options, "."],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")},
         capture_output=True,

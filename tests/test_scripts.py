@@ -347,12 +347,26 @@ def test_help_is_printed_and_nothing_done(checkout: Checkout, name: str, wish: s
 def test_full_test_runs_javascript_then_python_and_sums_up(checkout: Checkout) -> None:
     result = checkout.run("test", CHROME_BIN="/bin/true")
     assert result.code == 0, result.err
-    assert result.programs()[-3:] == ["npm types", "npm test", "python pytest"]
+    programs = ["npm types", "npm test", "python pytest", "python pytest"]
+    assert result.programs()[-4:] == programs
     assert "uv requirements-dev.lock" in result.programs()
-    assert "--outputFile.json=" in result.calls[-2]
-    assert "--requirements-report=" in result.calls[-1]
-    closing = result.err.splitlines()[-3:]
-    assert [line.split()[-3] for line in closing] == ["passed"] * 3
+    assert "--outputFile.json=" in result.calls[-3]
+    reports = [re.findall(r"--requirements-report=(\S+)", call) for call in result.calls[-2:]]
+    assert len({report for (report,) in reports}) == 2
+    closing = result.err.splitlines()[-4:]
+    assert [line.split()[-3] for line in closing] == ["passed"] * 4
+
+
+def test_full_test_runs_every_python_test_once(checkout: Checkout) -> None:
+    """Some in parallel, the others after them."""
+    calls = checkout.run("test", CHROME_BIN="/bin/true").calls[-2:]
+    parallel, others = (call.split()[3:] for call in calls)
+    paths = [word for word in parallel if not word.startswith("-")]
+    assert paths
+    assert [f"--ignore={path}" for path in paths] == [
+        word for word in others if not word.startswith("--requirements-report=")
+    ]
+    assert all((ROOT / path).is_dir() for path in paths)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +399,7 @@ def test_any_failure_fails_the_run_but_all_suites_run(checkout: Checkout, progra
     checkout.fail(program)
     result = checkout.run("test", CHROME_BIN="/bin/true")
     assert result.code == 1
-    assert len(result.calls) == 3
+    assert len(result.calls) == 4
     assert "FAILED" in result.err
 
 
@@ -425,6 +439,8 @@ def test_chromium_is_installed_by_root(monkeypatch: pytest.MonkeyPatch, checkout
 
 def test_requirements_are_printed_with_their_tests(checkout: Checkout) -> None:
     checkout.write(".cache/requirements.json", json.dumps({"T1": ["tests/test_a.py::test_b"]}))
+    of_rooms = {"T1": ["tests/app/test_c.py::test_d"], "T3": ["tests/app/test_c.py::test_d"]}
+    checkout.write(".cache/requirements-rooms.json", json.dumps(of_rooms))
     tests = [
         {"fullName": "link F3: resumes after the last applied event", "status": "passed"},
         {"fullName": "link F2: notices a dead connection", "status": "failed"},
@@ -435,9 +451,10 @@ def test_requirements_are_printed_with_their_tests(checkout: Checkout) -> None:
     assert result.code == 0, result.err
     assert "T1   A turn runs in a server-side nursery" in result.out
     assert "       tests/test_a.py::test_b" in result.out
+    assert "       tests/app/test_c.py::test_d" in result.out
     assert "web/client/tests/link.test.js: link F3: resumes" in result.out
     total = len(requirements())
-    assert f"2 of {total} requirements have a passing test." in result.out
+    assert f"3 of {total} requirements have a passing test." in result.out
     without = result.out.splitlines()[-1]
     assert without.startswith("Without one: T2 ")
     assert " F2 " in without

@@ -33,10 +33,12 @@ new MutationObserver(() => {
 class Chat:
     """One open page."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, *, recorded: bool = True) -> None:
+        """`recorded`: for `states` and `connections`; it looks through the page at each change."""
         self.page = page
         page.set_default_timeout(PATIENCE_MS)
-        page.add_init_script(RECORDER)
+        if recorded:
+            page.add_init_script(RECORDER)
 
     def open(self, url: str) -> None:
         self.page.goto(url)

@@ -162,14 +162,16 @@ def open_chat(browser: Browser) -> Iterator[OpenChat]:
     faults: list[str] = []
     with ExitStack() as contexts:
 
-        def start(url: str, context: BrowserContext | None = None) -> Chat:
+        def start(
+            url: str, context: BrowserContext | None = None, *, recorded: bool = True
+        ) -> Chat:
             if context is None:
                 context = browser.new_context()
                 contexts.callback(context.close)
             page = context.new_page()
             page.on("pageerror", lambda error: faults.append(str(error)))
             page.on("console", lambda message: faults.extend(_violation(message.text)))
-            chat = Chat(page)
+            chat = Chat(page, recorded=recorded)
             chat.open(url)
             return chat
 

@@ -373,11 +373,11 @@ def test_a_megabyte_at_200_deltas_a_second_blocks_nothing(
     prompt = prompts.says(f"a megabyte: {kind}", text, size=MEGABYTE // 800, rate=200)
     longest: list[float] = []
     while len(longest) < TRIES:
-        chat = open_chat(shared.url)
+        chat = open_chat(shared.url, recorded=False)
         with traced(browser, chat.page) as trace:
             chat.send(prompt)
-            # Not by `expect`, which looks at the whole answer each time.
-            chat.page.wait_for_function(DRAWN, timeout=DRAWN_MS)
+            # Not by `expect`, which looks at the whole answer each time, nor in each frame.
+            chat.page.wait_for_function(DRAWN, timeout=DRAWN_MS, polling=500)
         longest.append(trace.tasks[0])
         if len(longest) == 1:
             assert chat.show_source() == text

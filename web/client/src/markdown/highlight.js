@@ -28,11 +28,22 @@ import xml from 'highlight.js/lib/languages/xml';
 import yaml from 'highlight.js/lib/languages/yaml';
 import { createLowlight } from 'lowlight';
 
-const lowlight = createLowlight({
+const grammars = Object.entries({
   bash, c, cpp, csharp, css, diff, dockerfile, go, ini, java, javascript, json, kotlin, lua, makefile, markdown, php, python, r, ruby,
   rust, sql, swift, typescript, xml, yaml,
 });
+const lowlight = createLowlight();
 lowlight.registerAlias({ bash: ['shell', 'console', 'shellsession'], python: ['py3', 'python3'], json: ['jsonl', 'json5'], javascript: ['node'], xml: ['vue', 'svelte'] });
+
+/**
+ * Prepares one more language; all of them at a stretch would take longer than a frame.
+ * @returns {boolean} whether there are more; `highlight` needs all, since languages hold others
+ */
+export function prepare() {
+  const next = grammars.shift();
+  if (next) lowlight.register(...next);
+  return grammars.length > 0;
+}
 
 /**
  * A piece of code and what it is; what has no kind has none.

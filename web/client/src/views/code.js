@@ -13,7 +13,7 @@ import { memo } from './memo.js';
 /** Colouring takes a millisecond for each thousand characters, and cannot be done in slices. */
 const LONGEST = 24_000;
 
-/** @type {Promise<typeof import('./highlighter.js')>|undefined} asked for by the first listing that is complete */
+/** @type {Promise<typeof import('../markdown/highlight.js').highlight>|undefined} asked for by the first listing that is complete */
 let loading;
 
 /**
@@ -29,8 +29,8 @@ function useColours(text, language, complete) {
     if (!wanted) return undefined;
     let cancel = () => {};
     let gone = false; // set by leaving, so that what loads late does nothing
-    loading ??= import('./highlighter.js');
-    loading.then(({ highlight }) => {
+    loading ??= import('./highlighter.js').then(({ highlighter }) => highlighter());
+    loading.then((highlight) => {
       if (!gone) cancel = later(() => setColoured({ text, language, pieces: highlight(text, language) }));
     }, () => { loading = undefined; }); // the next listing tries again
     return () => {

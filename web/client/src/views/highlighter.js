@@ -1,5 +1,16 @@
 // Listings in colour. DOM. Loaded with the first listing that is complete.
 
+import { highlight, prepare } from '../markdown/highlight.js';
 import '../styles/highlight.css';
+import { later } from './later.js';
 
-export { highlight } from '../markdown/highlight.js';
+/** @returns {Promise<typeof highlight>} when all languages are prepared */
+export function highlighter() {
+  return new Promise((resolve) => {
+    const next = () => {
+      if (prepare()) later(next);
+      else resolve(highlight);
+    };
+    later(next);
+  });
+}

@@ -5,6 +5,8 @@ import { oncePerFrame } from '../frames.js';
 /** Of a slice; there is one for each frame, since what it draws costs that frame as much again. */
 const SLICE_MS = 4;
 
+let changed = false; // a slice has run that no frame has drawn yet
+
 /** @type {Set<() => void>} in the order they were asked for */
 const jobs = new Set();
 
@@ -21,7 +23,15 @@ export function later(job) {
   return () => void jobs.delete(job);
 }
 
+/** Whether this frame has a slice's changes to draw already. Asked once in each frame. */
+export function drawsLater() {
+  const answer = changed;
+  changed = false;
+  return answer;
+}
+
 function slice() {
+  changed = true;
   const end = performance.now() + SLICE_MS;
   for (const job of jobs) {
     jobs.delete(job);

@@ -20,6 +20,10 @@ import { Table } from './table.js';
 /** @import {MathToken} from '../markdown/math.js' */
 /** @import {LongToken} from '../markdown/long.js' */
 
+/** So many groups at the end are always laid out. The browser lays out twice what it finds in view when it may begin to
+ * skip it; what is one group further up is out of view. */
+const UNSETTLED = 2;
+
 /** A text in Markdown that may grow. @param {{text: string, done: boolean}} props done: it grows no more */
 export function Markdown({ text, done }) {
   const read = useBlocks(text);
@@ -29,7 +33,7 @@ export function Markdown({ text, done }) {
   // Each block finds its own direction: with one for all, every block that is added has the whole looked through again.
   return h('div', { class: 'markdown', 'aria-busy': behind || undefined },
     groups.map((tokens, index) => h(Group, {
-      key: index, tokens, settled: index < groups.length - 1,
+      key: index, tokens, settled: index < groups.length - UNSETTLED,
       // Blocks before this one are complete, whatever comes.
       open: done && !behind ? GROUP : Math.min(GROUP, Math.max(0, finished - index * GROUP)),
     })));

@@ -4,7 +4,7 @@ import { createParser } from 'eventsource-parser';
 
 import { ApiError } from './api.js';
 import { backoffMs } from './backoff.js';
-import { LIVENESS_MS } from './link_state.js';
+import { LIVENESS_MS } from './link_transitions.js';
 
 /** @import {Api} from './api.js' */
 

@@ -5,7 +5,8 @@ import { createParser } from 'eventsource-parser';
 import { ApiError } from './api.js';
 import { nextTask } from './frames.js';
 import { parseCursor } from './cursor.js';
-import { INITIAL, LIVENESS_MS, step } from './link_state.js';
+import { INITIAL, step } from './link_state.js';
+import { LIVENESS_MS } from './link_transitions.js';
 
 /** @import {Api} from './api.js' */
 /** @import {LinkAction, LinkEvent, LinkState, Wake} from './link_types.js' */

@@ -21,24 +21,13 @@
 // - Signals that the page is awake again are joined into one probe: it leaves the state in which a
 //   signal starts one.
 
-import { backoffMs, emptyBackoffMs } from './backoff.js';
+import { emptyBackoffMs } from './backoff.js';
 import { parseCursor } from './cursor.js';
+import { HEARTBEAT_MS, begin, busy, deadline, drop, enter, hiddenUntil, reload, stay, wait } from './link_transitions.js';
 
-/** @import {LinkAction, LinkEvent, LinkState, Phase, Wake} from './link_types.js' */
+/** @import {Step} from './link_transitions.js' */
+/** @import {LinkEvent, LinkState, Wake} from './link_types.js' */
 /** @import {Cursor, Event} from './types.js' */
-
-/** The server's heartbeat (web/PROTOCOL.md, "Frames"). */
-export const HEARTBEAT_MS = 5_000;
-
-/** No byte for so long: the connection is dead. Two beats may be late or one lost; at least 2.4 x beat. */
-export const LIVENESS_MS = 12_000;
-
-/** No response headers for so long: try again. Streams answer at once. */
-export const ANSWER_LIMIT_MS = 12_000;
-
-/** A hidden page gives its connection back after this: browsers have six for all tabs of a server. Taking it
- * up again costs one request. */
-export const HIDDEN_GRACE_MS = 1_000;
 
 /** Wake signals within this time are the same waking. */
 const WAKE_JOIN_MS = 1_000;
@@ -63,16 +52,11 @@ const NEW_WAYS = new Set(['online', 'manual']);
 /** Signals that say the person can see the page. */
 const SEEN_WAKES = new Set(['visible', 'focus', 'pageshow', 'manual']);
 
-/** @typedef {{state: LinkState, actions: LinkAction[]}} Step */
-
 /** @type {LinkState} */
 export const INITIAL = Object.freeze({
   phase: 'idle', generation: 0, stream: null, seq: 0, past: [], next: 'connect', attempt: 0, empties: 0,
   frames: 0, mode: 'stream', mute: 0, since: 0, heardAt: 0, until: 0, hiddenAt: null, missing: null, error: null,
 });
-
-/** @type {LinkAction[]} */
-const NOTHING = [];
 
 /**
  * @param {LinkState} state
@@ -101,21 +85,6 @@ export function step(state, event) {
 }
 
 /**
- * The moment at which something must be done though nothing happens.
- * @param {LinkState} state
- * @returns {number|null} ms, null where there is none
- */
-export function deadline(state) {
-  switch (state.phase) {
-    case 'loading':
-    case 'connecting': return state.since + ANSWER_LIMIT_MS;
-    case 'open': return Math.min(state.heardAt + LIVENESS_MS, hiddenUntil(state));
-    case 'waiting': return state.until;
-    default: return null;
-  }
-}
-
-/**
  * What a person should be told.
  * @param {LinkState} state
  * @returns {'quiet'|'loading'|'reconnecting'|'lost'|'blocked'}
@@ -126,74 +95,6 @@ export function shown({ phase, attempt, next }) {
     return 'reconnecting';
   }
   return phase === 'loading' && next === 'load' ? 'loading' : 'quiet';
-}
-
-// transitions
-
-/** @param {LinkState} state @param {LinkAction[]} [actions] @returns {Step} */
-function stay(state, actions = NOTHING) {
-  return { state, actions };
-}
-
-/** A request is under way. @param {LinkState} state */
-function busy({ phase }) {
-  return phase === 'loading' || phase === 'connecting' || phase === 'open';
-}
-
-/** @param {LinkState} state */
-function hiddenUntil({ hiddenAt, since }) {
-  return hiddenAt === null ? Infinity : Math.max(hiddenAt, since) + HIDDEN_GRACE_MS;
-}
-
-/**
- * The one way into a phase: what was under way is aborted and the timer is replaced.
- * @param {LinkState} state @param {Phase} phase @param {number} now @param {LinkAction[]} [last] @returns {Step}
- */
-function enter(state, phase, now, last = NOTHING) {
-  const next = { ...state, phase, since: now, heardAt: now };
-  /** @type {LinkAction[]} */
-  const actions = [];
-  if (busy(state) && phase !== 'open') {
-    actions.push({ type: 'abort', generation: state.generation });
-    next.generation += 1; // what it still reports is late
-  }
-  actions.push({ type: 'timer', at: deadline(next) }, ...last);
-  return { state: next, actions };
-}
-
-/** @param {LinkState} state @param {'connect'|'load'} what @param {number} now @returns {Step} */
-function begin(state, what, now) {
-  const generation = state.generation + 2; // one may be spent on the abort
-  const { state: next, actions } = enter(
-    { ...state, next: what, frames: 0 }, what === 'load' ? 'loading' : 'connecting', now);
-  /** @type {LinkAction} */
-  const start = what === 'load'
-    ? { type: 'load', generation }
-    : { type: 'connect', generation, stream: /** @type {string} */ (state.stream), seq: state.seq, mode: state.mode };
-  return { state: { ...next, generation }, actions: [...actions, start] };
-}
-
-/**
- * After a failure: wait and do `state.next` again. A hidden page waits for its person instead.
- * @param {LinkState} state @param {number} now @param {number} waitMs @returns {Step}
- */
-function wait(state, now, waitMs) {
-  if (state.hiddenAt !== null) return enter(state, 'paused', now);
-  return enter({ ...state, until: now + waitMs }, 'waiting', now);
-}
-
-/** @param {LinkState} state @param {{now: number, random: number}} at @param {number} [leastMs] @returns {Step} */
-function drop(state, { now, random }, leastMs = 0) {
-  const healthy = state.phase === 'open' && now - state.since >= HEARTBEAT_MS;
-  const attempt = healthy ? 1 : state.attempt + 1;
-  return wait({ ...state, attempt }, now, backoffMs(attempt, random, leastMs));
-}
-
-/** What we hold does not join what came: load the thread. @param {LinkState} state @param {{now: number, random: number}} at @returns {Step} */
-function reload(state, { now, random }) {
-  const attempt = state.attempt + 1;
-  const next = { ...state, attempt, next: /** @type {const} */ ('load') };
-  return attempt === 1 ? begin(next, 'load', now) : wait(next, now, backoffMs(attempt, random));
 }
 
 // events

@@ -6,7 +6,7 @@
 // be seen and hears nothing takes the lock from it.
 
 import { readFeed } from './feed.js';
-import { LIVENESS_MS } from './link_state.js';
+import { LIVENESS_MS } from './link_transitions.js';
 
 /** @import {Api} from './api.js' */
 /** @import {Change} from './feed.js' */

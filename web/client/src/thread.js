@@ -2,6 +2,7 @@
 
 import { signal } from '@preact/signals';
 
+import { createAbsence } from './absence.js';
 import { ApiError } from './api.js';
 import { endOf } from './branches.js';
 import { createDraftFiles } from './draft_files.js';
@@ -10,8 +11,9 @@ import { oncePerFrame } from './frames.js';
 import { uuidv7 } from './ids.js';
 import { createLink } from './link.js';
 import { shown } from './link_state.js';
+import { createOutbox } from './outbox.js';
 import {
-  accept, applyEvent, changeOutgoing, choose, emptyThread, ended, enqueue, find, informed, merge, missing, setStopping, withdraw,
+  accept, applyEvent, choose, emptyThread, ended, enqueue, find, informed, merge, missing, setStopping,
 } from './thread_state.js';
 
 /** @import {Api} from './api.js' */
@@ -19,7 +21,7 @@ import {
 /** @import {LinkState, Wake} from './link_types.js' */
 /** @import {Retrier} from './retry.js' */
 /** @import {Outgoing, ThreadState} from './thread_state.js' */
-/** @import {Cursor, Event, FilePart, ThreadChange, ThreadInfo} from './types.js' */
+/** @import {Accepted, Cursor, Event, FilePart, ThreadChange, ThreadInfo} from './types.js' */
 /** @import {Upload} from './upload.js' */
 
 /** @typedef {ReturnType<typeof createThread>} Thread */
@@ -29,11 +31,6 @@ import {
 /** @typedef {{parent?: string|null, during?: 'queue'|'interrupt', files?: readonly FilePart[]}} Sending */
 
 /** What a thread is answered with; null: the default, none. @typedef {{model: string|null, instructions: string|null}} Settings */
-
-/** Nobody listened for less than this: not worth a word. */
-const AWAY_MS = 15_000;
-
-/** When nobody listened to an answer, ms since 1970; or the server was restarted under it. @typedef {{from: number, to: number, restarted?: boolean}} Away */
 
 /**
  * Sending goes on after `leave`; reading does not.
@@ -65,17 +62,16 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   const stops = new Map();
   let late = false; // wishes have changed since the first message named them; cleared when the server knows them
   let selecting = new AbortController(); // of the selected branch on its way to the server
-  /** @type {{id: string, controller: AbortController}|null} the message that is being sent; one at a time, in order */
-  let sending = null;
-
-  /** Shown until something is sent. */
-  const away = signal(/** @type {Away|null} */ (null));
-  let deafSince = drafts.left(id); // ms since 1970; null while the answer is listened to
   let newest = 0; // version the feed told of while `notice` was not done with an older one
   let noticing = false; // one snapshot at a time; set while it is under way
 
+  const absence = createAbsence(drafts.left(id), (at) => drafts.keepLeft(id, at));
   const publish = oncePerFrame(() => { view.value = state; });
   const link = createLink(api, { apply, load, changed: linkChanged });
+  const outbox = createOutbox({
+    thread: id, api, retrier, state: () => state, update, accepted,
+    settled: () => { if (newest) void notice(newest); }, // put off, for it might have been our own doing
+  });
 
   /** Until it is sent to, a new thread has no address that a reload would bring back. */
   function draftKey() {
@@ -98,21 +94,13 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
 
   /** @param {LinkState} next */
   function linkChanged(next) {
-    if (next.phase === 'open' || next.phase === 'idle') heard();
-    else if (state.live && (next.phase === 'waiting' || next.phase === 'paused')) deafSince ??= Date.now();
+    if (next.phase === 'open' || next.phase === 'idle') absence.heard();
+    else if (state.live && (next.phase === 'waiting' || next.phase === 'paused')) absence.deaf();
     const { shown: before, until, waiting, polling } = connection.peek();
     const now = {
       shown: shown(next), until: next.until, waiting: next.phase === 'waiting', polling: next.mode === 'poll' && next.phase === 'open',
     };
     if (now.shown !== before || now.until !== until || now.waiting !== waiting || now.polling !== polling) connection.value = now;
-  }
-
-  function heard() {
-    if (deafSince === null) return;
-    const to = Date.now();
-    if (to - deafSince >= AWAY_MS) away.value = { from: deafSince, to };
-    deafSince = null;
-    drafts.keepLeft(id, null);
   }
 
   // reading
@@ -125,12 +113,12 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
       const { live } = state;
       update(merge(state, snapshot, before));
       const turn = live && find(state, live.id)?.turn;
-      if (turn && turn.stream !== live.turn?.stream) restarted();
+      if (turn && turn.stream !== live.turn?.stream) absence.restarted();
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
       if (state.accepts === before) update(missing(state));
     }
-    deliver();
+    outbox.deliver();
     return state.live?.cursor ?? null;
   }
 
@@ -141,7 +129,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
    */
   async function notice(version) {
     newest = Math.max(newest, version);
-    if (noticing || document.hidden || state.phase !== 'ready' || sending) return;
+    if (noticing || document.hidden || state.phase !== 'ready' || outbox.busy()) return;
     noticing = true;
     try {
       while (newest > (state.info?.version ?? 0)) {
@@ -162,16 +150,11 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   function apply(event, cursor) {
     const over = event.type === 'outcome' ? state.live?.id : undefined;
     update(applyEvent(state, event, cursor));
-    if (event.type === 'superseded' || event.type === 'snapshot') restarted();
+    if (event.type === 'superseded' || event.type === 'snapshot') absence.restarted();
     if (!over) return;
     stops.get(over)?.abort();
     followNext();
     changed();
-  }
-
-  /** An answer goes on in another stream: the server was restarted under it. */
-  function restarted() {
-    away.value = { from: Date.now(), to: Date.now(), restarted: true };
   }
 
   function followNext() {
@@ -183,7 +166,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   /** @param {string} text @param {Sending} [options] */
   function send(text, { parent, during = 'queue', files: parts = [] } = {}) {
     const first = state.phase === 'new' && !state.outbox.length;
-    away.value = null;
+    absence.away.value = null;
     const { model, instructions } = wishes.value;
     // The server may not have heard yet which branch is selected.
     const follows = parent === undefined && state.choosing ? state.choosing : parent;
@@ -192,7 +175,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
       id: uuidv7(), text, files: parts, parent: follows, during, error: null, refused: false,
       ...(first && model ? { model } : {}), ...(first && instructions ? { instructions } : {}),
     }));
-    deliver();
+    outbox.deliver();
   }
 
   /** What is in the message box. @param {'queue'|'interrupt'} [during] */
@@ -207,7 +190,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   function answerAgain(questionId) {
     if (state.outbox.some(({ question, refused }) => question === questionId && !refused)) return; // clicked twice
     update(enqueue(state, { id: uuidv7(), question: questionId, text: '', during: 'queue', error: null, refused: false }));
-    deliver();
+    outbox.deliver();
   }
 
   /** After a stop. @param {string} text asks for the rest */
@@ -215,34 +198,12 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
     if (!state.outbox.length && state.live?.id !== state.leaf) send(text); // else it was clicked twice
   }
 
-  /** Sends the first message that waits; each is followed by the next. */
-  function deliver() {
-    const next = state.outbox.find(({ refused }) => !refused);
-    if (sending || !next || state.phase === 'loading') return;
-    const controller = new AbortController();
-    sending = { id: next.id, controller };
-    deliverOne(next, controller.signal)
-      .catch((error) => {
-        if (controller.signal.aborted) return;
-        if (!(error instanceof ApiError)) reportError(error);
-        const { code = 'INTERNAL', message = '' } = /** @type {Partial<ApiError>} */ (error);
-        update(changeOutgoing(state, next.id, { refused: true, error: { code, message } }));
-      })
-      .finally(() => {
-        sending = null;
-        if (newest) void notice(newest); // put off, for it might have been our own doing
-        deliver();
-      });
-  }
-
-  /** @param {Outgoing} outgoing @param {AbortSignal} signal */
-  async function deliverOne(outgoing, signal) {
-    const accepted = await retrier.until(() => api.send(id, outgoing, signal), signal, ({ code, message }) =>
-      update(changeOutgoing(state, outgoing.id, { error: { code, message } })));
-    update(accept(state, accepted, Date.now(), outgoing.id));
+  /** @param {Accepted} taken @param {Outgoing} outgoing */
+  function accepted(taken, outgoing) {
+    update(accept(state, taken, Date.now(), outgoing.id));
     if (late) void change(wishes.value, new AbortController().signal);
     late = false;
-    const answer = find(state, accepted.turn);
+    const answer = find(state, taken.turn);
     // Sent before, and over by now: only a snapshot has the answer.
     if (!answer || ended(answer.turn)) link.load();
     else followNext();
@@ -251,24 +212,10 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
 
   /** Takes a message back that the server may not have; its text is the caller's. @param {string} messageId */
   function takeBack(messageId) {
-    const outgoing = state.outbox.find((entry) => entry.id === messageId);
+    const outgoing = outbox.takeBack(messageId);
     if (!outgoing) return;
-    if (sending?.id === messageId) sending.controller.abort(new DOMException('taken back', 'AbortError'));
-    update(withdraw(state, messageId));
     write([draft.value, outgoing.text].filter(Boolean).join('\n\n'));
     files.putBack(outgoing.files ?? []);
-    // It may have arrived though no answer came: the intent to stop it is kept by the server.
-    const { signal } = new AbortController();
-    retrier.until(() => api.stopMessage(id, messageId, signal), signal).catch(() => undefined);
-  }
-
-  /** @param {string} messageId */
-  function sendAgain(messageId) {
-    const outgoing = state.outbox.find((entry) => entry.id === messageId);
-    if (!outgoing) return;
-    const again = outgoing.error?.code === 'MESSAGE_CONFLICT' ? uuidv7() : messageId;
-    update(changeOutgoing(state, messageId, { id: again, refused: false, error: null }));
-    deliver();
   }
 
   // stopping
@@ -331,7 +278,9 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   }
 
   return {
-    id, view, connection, away, draft, files, wishes, wanted, edits, write, send, sendDraft, sendAgain, answerAgain, goOn, stop, takeBack, select, set, inform,
+    id, view, connection, draft, files, wishes, wanted, edits, write, send, sendDraft, answerAgain, goOn, stop, takeBack, select, set, inform, notice,
+    away: absence.away,
+    sendAgain: outbox.sendAgain,
 
     /** Address of an attached file. */
     fileAddress: api.attachment,
@@ -343,20 +292,15 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
 
     /** It is shown: load it, follow it. */
     enter() {
-      if (state.phase === 'new') deliver();
+      if (state.phase === 'new') outbox.deliver();
       else link.load();
     },
 
     /** It is not shown any more: no connection is held for it. */
     leave: () => link.release(),
 
-    /** It was deleted: what is on its way to it would bring it back. */
-    discard() {
-      sending?.controller.abort(new DOMException('deleted', 'AbortError'));
-      update({ ...state, outbox: [] });
-    },
-
-    notice,
+    /** It was deleted. */
+    discard: outbox.discard,
 
     /** @param {Wake} reason */
     wake(reason) {
@@ -366,7 +310,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
     freeze: () => link.freeze(),
     /** The page goes: what it was reading is remembered. */
     gone() {
-      if (state.live) drafts.keepLeft(id, deafSince ?? Date.now());
+      if (state.live) absence.gone();
     },
   };
 }

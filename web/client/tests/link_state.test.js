@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest';
 
 import { backoffMs, emptyBackoffMs } from '../src/backoff.js';
 import { EMPTY_FOLD, applyEvent, foldFrom } from '../src/fold.js';
-import {
-  ANSWER_LIMIT_MS, HEARTBEAT_MS, HIDDEN_GRACE_MS, INITIAL, LIVENESS_MS, deadline, shown, step,
-} from '../src/link_state.js';
+import { INITIAL, shown, step } from '../src/link_state.js';
+import { ANSWER_LIMIT_MS, HEARTBEAT_MS, HIDDEN_GRACE_MS, LIVENESS_MS, deadline } from '../src/link_transitions.js';
 
 /** Drives the machine and remembers what it asked for. */
 class Driver {

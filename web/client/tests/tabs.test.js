@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { createApi } from '../src/api.js';
-import { LIVENESS_MS } from '../src/link_state.js';
+import { LIVENESS_MS } from '../src/link_transitions.js';
 import { createTabs } from '../src/tabs.js';
 
 /** Web Locks as far as they are used: one holder, a queue, stealing. */

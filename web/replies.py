@@ -1,4 +1,7 @@
-"""JSON in and out: one way to answer, one way to read a body, one way to say no."""
+"""JSON in and out: one way to answer, one way to read a body, one way to say no.
+
+Whoever opens an address in a browser is told no by a page.
+"""
 
 import math
 import re
@@ -7,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 import trio
-from quart import Response, current_app, request
+from quart import Response, current_app, render_template, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
 
 from app.access import UnauthorizedError
@@ -19,6 +22,7 @@ from app.errors import (
     StoreError,
     UnavailableError,
 )
+from web.assets import Assets
 from web.guard import ForbiddenError
 from web.transport import App
 
@@ -51,8 +55,21 @@ def json_reply(value: Any, status: int = 200, **headers: str) -> Response:
     return Response(body, status, headers, content_type="application/json")
 
 
-def refusal(status: int, code: str, message: str, **headers: str) -> Response:
-    return json_reply({"code": code, "message": message}, status, **headers)
+async def refusal(assets: Assets, status: int, code: str, message: str, **headers: str) -> Response:
+    """`{code, message}`; for a person who opened an address of the page's, the same in words."""
+    if request.path.startswith("/api/"):
+        return json_reply({"code": code, "message": message}, status, **headers)
+    headers["Vary"] = "Accept"
+    if "text/html" not in request.headers.get("Accept", ""):
+        return json_reply({"code": code, "message": message}, status, **headers)
+    html = await render_template(
+        "refused.html",
+        base="../" * (request.path.count("/") - 1) or "./",
+        styles=assets.styles,
+        message=message,
+        home=status == 404,
+    )
+    return Response(html, status, headers, content_type="text/html; charset=utf-8")
 
 
 async def read_body(kind: type[T]) -> T:
@@ -102,8 +119,8 @@ def query_number(name: str, default: float, low: float, high: float) -> float:
     return value
 
 
-def answer_errors(app: App) -> None:
-    """Every error becomes `{code, message}`; what we did not expect says nothing of our inside."""
+def answer_errors(app: App, assets: Assets) -> None:
+    """Every error becomes a `refusal`; what we did not expect says nothing of our inside."""
 
     @app.errorhandler(AppError)
     async def app_error(error: AppError) -> Response:
@@ -111,18 +128,18 @@ def answer_errors(app: App) -> None:
         headers = {}
         if isinstance(error, UnavailableError):
             headers["Retry-After"] = str(max(1, round(error.retry_after)))
-        return refusal(status, error.code, error.text, **headers)
+        return await refusal(assets, status, error.code, error.text, **headers)
 
     @app.errorhandler(StoreError)
     async def store_error(_error: StoreError) -> Response:
         text = "The store does not work at the moment. Nothing that was acknowledged is lost."
-        return refusal(503, "STORE_FAILED", text, **{"Retry-After": "2"})
+        return await refusal(assets, 503, "STORE_FAILED", text, **{"Retry-After": "2"})
 
     @app.errorhandler(Exception)
     async def fault(error: Exception) -> Response:
         # Quart's own handler would log the path, which holds ids (A3).
         log.error("a request failed inside", route=str(request.url_rule), exc_info=error)
-        return refusal(500, "INTERNAL", "Something went wrong inside the server")
+        return await refusal(assets, 500, "INTERNAL", "Something went wrong inside the server")
 
     @app.errorhandler(HTTPException)
     async def http_error(error: HTTPException) -> Response:
@@ -130,4 +147,4 @@ def answer_errors(app: App) -> None:
         message = TEXTS.get(status) or error.description or error.name
         code = CODES.get(status, "INTERNAL" if status >= 500 else "BODY_INVALID")
         allow = {"Allow": ", ".join(sorted(getattr(error, "valid_methods", None) or []))}
-        return refusal(status, code, message, **(allow if status == 405 else {}))
+        return await refusal(assets, status, code, message, **(allow if status == 405 else {}))

@@ -67,7 +67,8 @@ def create_app(
     base = settings.base_path
     app.asgi_app = Mounted(app.asgi_app, base)  # type: ignore[method-assign]
     app.url_map.merge_slashes = False  # a redirect would not know where we are mounted
-    answer_errors(app)
+    assets = assets or Assets()
+    answer_errors(app, assets)
 
     @app.before_request
     async def check() -> None:
@@ -105,7 +106,7 @@ def create_app(
         attachments.blueprint(services),
         models.blueprint(services),
         health.blueprint(services),
-        pages.blueprint(services, assets or Assets(), base, admission),
+        pages.blueprint(services, assets, base, admission),
         sign_in.blueprint(services, admission),
     ):
         app.register_blueprint(blueprint)

@@ -296,7 +296,10 @@ def test_a_message_that_was_being_rewritten_is_not_lost_with_its_thread(
     other.get("input").fill("deleted while it is rewritten")
     other.get("send").click()
     other.wait_until("finished")
-    chat.get("input").fill("a draft that waits")  # in a new thread, of any tab
+    other.get("new-thread").click()
+    other.get("input").fill("a draft that waits")
+    chat.get("input").fill("that of another tab")  # also in a new thread
+    other.page.go_back()
     other.messages.first.hover()
     other.get("edit").click()
     other.get("edit-input").fill("better words")
@@ -306,6 +309,8 @@ def test_a_message_that_was_being_rewritten_is_not_lost_with_its_thread(
     expect(other.get("input")).to_have_value("better words")
     other.get("gone-new").click()
     expect(other.get("input")).to_have_value("a draft that waits\n\nbetter words")
+    chat.page.reload()
+    expect(chat.get("input")).to_have_value("that of another tab")
 
 
 def test_a_thread_that_does_not_exist_leads_to_a_new_one(shared: RunningServer, chat: Chat) -> None:

@@ -134,6 +134,40 @@ async def test_there_is_nothing_else(wire: Wire, path: str) -> None:
     assert (answer.status, answer.code) == (404, "NOT_FOUND")
 
 
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/t", "/t/", "/a/b/nothing.html", "/static/none.js"])
+async def test_a_person_who_opens_a_wrong_address_is_told_so_by_a_page(
+    wire: Wire, path: str
+) -> None:
+    answer = await wire.get(path, accept=BROWSER)
+    assert answer.status == 404
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["vary"] == "Accept"
+    assert "<h1>" in answer.body.decode()
+    found = links(answer.body.decode(), f"http://host{path}")
+    assert found.pop("") == "http://host/"  # the way to the chats, and what styles are relative to
+    for url in found.values():
+        assert (await wire.get(url.removeprefix("http://host"))).status == 200
+
+
+async def test_programs_are_told_no_in_json_whatever_they_accept(wire: Wire) -> None:
+    for accept in (BROWSER, "*/*", "application/json"):
+        answer = await wire.get("/api/nothing", accept=accept)
+        assert (answer.status, answer.code) == (404, "NOT_FOUND")
+    answer = await wire.get("/nothing", accept="*/*")
+    assert (answer.status, answer.code) == (404, "NOT_FOUND")
+
+
+async def test_a_page_under_a_foreign_name_is_refused_in_words(wire: Wire) -> None:
+    answer = await wire.get("/", accept=BROWSER, host="attacker.example")
+    assert answer.status == 403
+    assert "does not answer under that name" in answer.body.decode()
+    assert "attacker" not in answer.body.decode()
+    assert "<a " not in answer.body.decode()  # it would lead to the same refusal
+
+
 async def test_a_checkout_without_a_page_says_so(tmp_path: Path, serve: Serve) -> None:
     async with world(tmp_path / "u.db", Scripted(hangs)) as inside:
         app = create_app(inside.services, assets=Assets(tmp_path / "nothing"))

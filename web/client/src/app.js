@@ -40,7 +40,7 @@ export function createApp(window) {
   const unknown = { base, signedOut: () => { signedOut.value = true; } };
   const api = createApi(unknown);
   const upload = createUpload(unknown);
-  const drafts = createDrafts(base, storageOf(window));
+  const drafts = createDrafts(base, storageOf(window), storageOf(window, 'sessionStorage'));
   const retrier = createRetrier();
   const threads = createThreadList(api, retrier);
   const dialog = signal(/** @type {Dialog|null} */ (null));

@@ -1,6 +1,6 @@
 // The seams to the browser: requests, waking, storage, addresses.
 
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { ApiError, createApi } from '../src/api.js';
 import { createDrafts } from '../src/drafts.js';
@@ -132,19 +132,69 @@ test('E7 addresses of threads are below the base path', () => {
   }
 });
 
-test('drafts are kept per base and thread, and without storage nothing breaks', () => {
-  const drafts = createDrafts('http://h/a/', localStorage);
-  drafts.keepText('t', 'x');
-  expect(drafts.text('t')).toBe('x');
-  expect(createDrafts('http://h/b/', localStorage).text('t')).toBe('');
-  drafts.keepText('t', '');
-  expect(localStorage.length).toBe(0);
-  const full = /** @type {any} */ ({ getItem() { throw new Error('no'); }, setItem() { throw new Error('full'); } });
-  for (const storage of [null, full]) {
-    const without = createDrafts('http://h/a/', storage);
-    without.keepText('t', 'x');
-    expect([without.text('t'), without.outbox('t')]).toEqual(['', []]);
+describe('drafts', () => {
+  beforeEach(() => localStorage.clear());
+
+  /** A tab's own storage. @returns {Storage} */
+  function ownStorage() {
+    const kept = new Map();
+    return /** @type {any} */ ({
+      getItem: (/** @type {string} */ key) => kept.get(key) ?? null,
+      setItem: (/** @type {string} */ key, /** @type {string} */ value) => kept.set(key, value),
+      removeItem: (/** @type {string} */ key) => kept.delete(key),
+    });
   }
+
+  /** A tab, or the same one after a reload. */
+  const opened = (tab = ownStorage(), base = 'http://h/a/') => createDrafts(base, localStorage, tab);
+
+  test('they are kept per base and thread, and without storage nothing breaks', () => {
+    const drafts = opened();
+    drafts.keepText('t', 'x');
+    expect(opened().text('t')).toBe('x');
+    expect(opened(undefined, 'http://h/b/').text('t')).toBe('');
+    drafts.keepText('t', '');
+    expect(localStorage.length).toBe(0);
+    const full = /** @type {any} */ ({ getItem() { throw new Error('no'); }, setItem() { throw new Error('full'); } });
+    for (const storage of [null, full]) {
+      const without = createDrafts('http://h/a/', storage, storage);
+      without.keepText('t', 'x');
+      without.keepText('t', '');
+      without.forget('t');
+      expect([without.text('t'), without.outbox('t'), without.files('t')]).toEqual(['', [], []]);
+    }
+  });
+
+  test('two tabs that write at the same place have each its own back', () => {
+    const [one, other] = [ownStorage(), ownStorage()];
+    opened(one).keepText('new', 'first');
+    opened(other).keepText('new', 'second');
+    opened(one).keepFiles('new', [/** @type {any} */ ({ attachment: 'a' })]);
+    opened(other).keepFiles('new', [/** @type {any} */ ({ attachment: 'b' })]);
+    expect([opened(one).text('new'), opened(other).text('new')]).toEqual(['first', 'second']);
+    expect([opened(one).files('new'), opened(other).files('new')]).toEqual([[{ attachment: 'a' }], [{ attachment: 'b' }]]);
+    expect(opened().text('new')).toBe('second'); // whoever comes new goes on where writing stopped
+  });
+
+  test('what one tab sent is empty there, and takes nothing away from the other', () => {
+    const [one, other] = [ownStorage(), ownStorage()];
+    opened(one).keepText('new', 'first');
+    opened(other).keepText('new', 'second');
+    opened(one).keepText('new', ''); // sent
+    expect([opened(one).text('new'), opened(other).text('new')]).toEqual(['', 'second']);
+    expect(opened().text('new')).toBe('second');
+    opened(other).keepText('new', '');
+    expect([opened(one).text('new'), opened().text('new')]).toEqual(['', '']);
+    expect(localStorage.length).toBe(0);
+  });
+
+  test('a tab that took over what a closed one had written can send it', () => {
+    opened().keepText('new', 'left behind');
+    const drafts = opened();
+    expect(drafts.text('new')).toBe('left behind');
+    drafts.keepText('new', '');
+    expect(opened().text('new')).toBe('');
+  });
 });
 
 test('pages of the list join without repeats', () => {

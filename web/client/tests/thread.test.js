@@ -28,7 +28,7 @@ function open(server, { id = uuidv7(), fresh = true } = {}) {
   const api = createApi({ base: BASE, fetch: /** @type {any} */ (stripBase(server)) });
   const retrier = createRetrier();
   const changed = vi.fn();
-  const drafts = createDrafts(BASE, localStorage);
+  const drafts = createDrafts(BASE, localStorage, null);
   const upload = vi.fn();
   const thread = createThread({ id, fresh, api, drafts, retrier, upload, fileLimit: () => 1_000, changed });
   thread.enter();

@@ -1,6 +1,5 @@
 """The adapter for Anthropic's Messages API, and for servers that speak it."""
 
-from collections.abc import Hashable, Mapping
 from typing import Any
 
 import msgspec
@@ -9,8 +8,9 @@ from app.events import Usage
 from app.models import anthropic_request
 from app.models.addresses import host_of
 from app.models.anthropic_reader import MessageReader
-from app.models.errors import ModelError, NotConfiguredError
-from app.models.http import Call, Http
+from app.models.endpoint import Endpoint
+from app.models.errors import ModelError
+from app.models.http import Call
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
 from app.models.server_calls import ServerCalls
 
@@ -24,41 +24,15 @@ MOST_PAUSES = 20
 CACHING_HOST = "api.anthropic.com"
 
 
-class Anthropic:
+class Anthropic(Endpoint):
     """Implements Model.
 
     Args:
         base_url: up to and without `/v1/messages`.
-        api_key: None where the server wants none.
-        missing: a sentence that says why there is no key though there should be; each request
-            fails with it.
-        options: members of the request body, over those made here; their `tools` are added.
+        options: their `tools` are added to ours.
     """
 
     provider = "anthropic"
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        http: Http,
-        base_url: str,
-        model: str,
-        api_key: str | None = None,
-        missing: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.name = name
-        self.model = model
-        self.base_url = base_url
-        self._http = http
-        self._api_key = api_key
-        self._missing = missing
-        caching = {"cache_control": {"type": "ephemeral"}}
-        self._options = {
-            **(caching if host_of(base_url) == CACHING_HOST else {}),
-            **(options or {}),
-        }
 
     async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
         """See Model. A response that the provider pauses is asked to go on."""
@@ -80,26 +54,19 @@ class Anthropic:
         text = f"{call.who} paused the answer more than {MOST_PAUSES} times."
         raise ModelError(text, code="MODEL_ERROR", retryable=False)
 
-    @property
-    def place(self) -> Hashable:
-        """See reachability.Probed."""
-        return self.base_url, self._api_key, self._missing
-
     async def probe(self) -> None:
         """See reachability.Probed."""
         self._check()
         await self._http.get_json(f"{self.base_url}/v1/models", self._authorization())
 
-    def _check(self) -> None:
-        if self._missing:
-            raise NotConfiguredError(self._missing)
-
     def _call(self, request: ModelRequest, paused: list[dict[str, Any]]) -> Call:
+        caches = host_of(self.base_url) == CACHING_HOST
+        caching = {"cache_control": {"type": "ephemeral"}} if caches else {}
         body = anthropic_request.body(
             request,
             provider=self.provider,
             model=self.model,
-            options=self._options,
+            options={**caching, **self._options},
             paused=paused,
         )
         return Call(
@@ -110,7 +77,7 @@ class Anthropic:
                 **self._authorization(),
             },
             body=msgspec.json.encode(body),
-            secrets=(self._api_key,) if self._api_key else (),
+            secrets=self._secrets,
         )
 
     def _authorization(self) -> dict[str, str]:

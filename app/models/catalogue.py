@@ -14,7 +14,7 @@ from app.models import bedrock
 from app.models.addresses import host_of, is_loopback, is_url
 from app.models.anthropic import Anthropic
 from app.models.bench import Bench
-from app.models.chat_completions import ChatCompletions, list_models
+from app.models.chat_completions import ChatCompletions
 from app.models.config import (
     ANTHROPIC_URL,
     OPENAI_URL,
@@ -29,6 +29,7 @@ from app.models.errors import ModelError
 from app.models.http import Http
 from app.models.interface import Model
 from app.models.langgraph import LangGraph
+from app.models.openai_endpoint import list_models
 from app.models.reachability import Reach, Reachability
 from app.models.responses import Responses
 

@@ -4,7 +4,7 @@ The server's run goes on without us and keeps what it said, so a connection that
 of ours, lose nothing. It ends its streams without a word, so whether the run has ended is asked.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -14,11 +14,11 @@ import trio
 
 from app.models import langgraph_request as requests
 from app.models import langgraph_state as states
-from app.models.addresses import host_of
 from app.models.cancelling import is_for_good
-from app.models.errors import ModelError, NotConfiguredError
+from app.models.endpoint import Endpoint
+from app.models.errors import ModelError
 from app.models.faults import scrub
-from app.models.http import Call, Http
+from app.models.http import Call
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
 from app.models.langgraph_run import Run, RunReader
 from app.models.sse import EVENT_BYTES
@@ -32,38 +32,17 @@ STATE_SECONDS = 10.0
 _UNKNOWN = (404, 405, 501)
 
 
-class LangGraph:
+class LangGraph(Endpoint):
     """Implements ResumableModel.
 
     Args:
         base_url: of the server.
         model: the assistant's id, or the graph's name; "" means the first one that is listed.
-        api_key: sent as `x-api-key`; None where the server wants none.
-        missing: a sentence that says why there is no key though there should be; each request
-            fails with it.
+        api_key: sent as `x-api-key`.
         options: members of the request for a run: `config`, `context`, `stream_subgraphs`.
     """
 
     provider = "langgraph"
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        http: Http,
-        base_url: str,
-        model: str,
-        api_key: str | None = None,
-        missing: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.name = name
-        self.model = model
-        self.base_url = base_url
-        self._http = http
-        self._api_key = api_key
-        self._missing = missing
-        self._options = dict(options or {})
 
     async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
         """See Model. The tools of the request are not offered: the agent has its own."""
@@ -84,19 +63,10 @@ class LangGraph:
         """See ResumableModel."""
         return await self._guarded(Run.restored(sink, checkpoint), None)
 
-    @property
-    def place(self) -> Hashable:
-        """See reachability.Probed."""
-        return self.base_url, self._api_key, self._missing
-
     async def probe(self) -> None:
         """See reachability.Probed."""
         self._check()
         await self._assistants()
-
-    def _check(self) -> None:
-        if self._missing:
-            raise NotConfiguredError(self._missing)
 
     # where the run begins
 
@@ -326,11 +296,3 @@ class LangGraph:
             method=method,
             secrets=self._secrets,
         )
-
-    @property
-    def _who(self) -> str:
-        return host_of(self.base_url)
-
-    @property
-    def _secrets(self) -> tuple[str, ...]:
-        return (self._api_key,) if self._api_key else ()

@@ -5,22 +5,22 @@ events. Then a connection that breaks, and also a crash of ours, costs nothing: 
 for. The price is a later first word, and that the provider stores the response.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import quote
 
 import msgspec
 import trio
 
 from app.models import responses_request
-from app.models.addresses import host_of
 from app.models.cancelling import is_for_good
-from app.models.chat_completions import list_models
-from app.models.errors import ModelError, NotConfiguredError
+from app.models.endpoint import Arguments
+from app.models.errors import ModelError
 from app.models.event_reader import EventReader
-from app.models.http import Call, Http
+from app.models.http import Call
 from app.models.interface import Completion, ModelRequest, ProviderState, Sink
+from app.models.openai_endpoint import OpenAIEndpoint
 from app.models.responses_answer import Answer
 from app.models.sse import EVENT_BYTES
 
@@ -33,49 +33,25 @@ POLL_SECONDS = 2.0
 POLLS = 300
 
 
-class Responses:
+class Responses(OpenAIEndpoint):
     """Implements ResumableModel.
 
     Args:
         base_url: up to and without `/responses`.
-        model: the server's name for the model; "" means the first one it lists.
-        api_key: None where the server wants none.
-        missing: a sentence that says why there is no key though there should be; each request
-            fails with it.
         background: see above. Cancelling tells the provider to stop.
-        options: members of the request body, over those made here.
     """
 
     provider = "responses"
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        http: Http,
-        base_url: str,
-        model: str,
-        api_key: str | None = None,
-        missing: str | None = None,
-        background: bool = False,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.name = name
-        self.model = model
-        self.base_url = base_url
-        self._http = http
-        self._api_key = api_key
-        self._missing = missing
+    def __init__(self, *, background: bool = False, **arguments: Unpack[Arguments]) -> None:
+        super().__init__(**arguments)
         self._background = background
-        self._options = dict(options or {})
         # Cleared when the model turns out to have no reasoning; then it is not asked for it again.
         self._encrypted = True
 
     async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
         """See Model."""
-        self._check()
-        if not self.model:
-            self.model = await self._first_model()
+        await self._choose()
         answer = self._answer(sink)
         with self._given_up(answer):
             if lost := await self._ask(request, answer, sink):
@@ -89,20 +65,6 @@ class Responses:
         with self._given_up(answer):
             await self._follow(answer, sink, self._gone())
         return self._completion(answer)
-
-    @property
-    def place(self) -> Hashable:
-        """See reachability.Probed."""
-        return self.base_url, self._api_key, self._missing
-
-    async def probe(self) -> None:
-        """See reachability.Probed."""
-        self._check()
-        await list_models(self._http, self.base_url, self._authorization())
-
-    def _check(self) -> None:
-        if self._missing:
-            raise NotConfiguredError(self._missing)
 
     # the request
 
@@ -180,7 +142,7 @@ class Responses:
                     return
             await sink.room()
             await trio.sleep(POLL_SECONDS)
-        text = f"{host_of(self.base_url)} did not end the answer within {POLLS * POLL_SECONDS:g} s."
+        text = f"{self._who} did not end the answer within {POLLS * POLL_SECONDS:g} s."
         raise ModelError(text, code="MODEL_STALLED", retryable=True)
 
     def _can_go_on(self, answer: Answer, error: ModelError) -> bool:
@@ -207,7 +169,7 @@ class Responses:
             self._http.farewell(self._call("POST", f"/{quote(answer.id, safe='')}/cancel"))
 
     def _gone(self) -> ModelError:
-        text = f"{host_of(self.base_url)} has the rest of the answer no longer."
+        text = f"{self._who} has the rest of the answer no longer."
         return ModelError(text, code="MODEL_EOF", retryable=True)
 
     # parts
@@ -215,7 +177,7 @@ class Responses:
     def _answer(self, sink: Sink) -> Answer:
         return Answer(
             sink,
-            who=host_of(self.base_url),
+            who=self._who,
             background=self._background,
             secrets=self._secrets,
         )
@@ -245,20 +207,6 @@ class Responses:
             method=method,
             secrets=self._secrets,
         )
-
-    def _authorization(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-
-    @property
-    def _secrets(self) -> tuple[str, ...]:
-        return (self._api_key,) if self._api_key else ()
-
-    async def _first_model(self) -> str:
-        names = await list_models(self._http, self.base_url, self._authorization())
-        if not names:
-            text = f"{host_of(self.base_url)} lists no models: set `model`."
-            raise ModelError(text, code="MODEL_NOT_FOUND", retryable=False)
-        return names[0]
 
 
 class _Reader(EventReader):

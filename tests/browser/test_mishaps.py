@@ -567,3 +567,38 @@ def test_the_focus_is_not_lost_with_a_button_that_goes(chat: Chat, prompts: Prom
     chat.get("retry").focus()
     chat.page.keyboard.press("Enter")
     expect(chat.get("input")).to_be_focused()
+
+
+# parts of the page that do not come at once
+
+
+def test_parts_that_could_not_be_loaded_come_with_their_looks_when_the_server_is_back(
+    shared: RunningServer, browser: Browser, prompts: Prompts
+) -> None:
+    """As while it restarts: whatever is asked for for the first time fails."""
+    context = browser.new_context(service_workers="block")
+    page, failed = context.new_page(), set[str]()
+    chat = Chat(page)
+
+    def once(route: Route) -> None:
+        url = route.request.url
+        if url in failed or "/assets/main-" in url:
+            route.continue_()
+        else:
+            failed.add(url)
+            route.abort()
+
+    page.route("**/static/assets/**", once)
+    chat.open(shared.url)
+    say(chat, prompts.says("parts", "Inline $e^x$.\n\n```python\nx = 1\n```\n"))
+    chat.get("shortcuts").click()
+    dialog = chat.get("dialog-shortcuts")
+    expect(dialog).to_be_visible()
+    # That of a dialog without a style is square.
+    assert dialog.evaluate("dialog => getComputedStyle(dialog).borderRadius") != "0px"
+    page.keyboard.press("Escape")
+    expect(chat.get("code")).to_have_attribute("data-coloured", "true")
+    expect(chat.get("formula").locator(".katex")).to_be_visible()
+    scripts = sorted(url.rsplit("/")[-1].split("-")[0] for url in failed if url.endswith(".js"))
+    assert scripts == ["extras", "highlighter", "katex"]
+    context.close()

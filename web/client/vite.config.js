@@ -5,7 +5,7 @@ const onlyWoff2 = {
   name: 'only-woff2',
   enforce: /** @type {const} */ ('pre'),
   /** @param {string} code @param {string} id */
-  transform: (code, id) => (id.includes('katex') && id.endsWith('.css') ? code.replace(/,url\([^)]*\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)/g, '') : null),
+  transform: (code, id) => (/katex.*\.css\b/.test(id) ? { map: null, code: code.replace(/,url\([^)]*\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)/g, '') } : null),
 };
 
 /** The page draws marked's tokens itself: of marked it needs the lexer, and no bundler sees that the rest is not used. */
@@ -20,11 +20,33 @@ const onlyLexer = {
   },
 };
 
+/** Styles that are imported for their address have, in manifest and source maps, the path of the machine that builds. */
+const noPathOfOurs = {
+  name: 'no-path-of-ours',
+  generateBundle: {
+    order: /** @type {const} */ ('post'),
+    /** @param {unknown} _options @param {Record<string, any>} bundle */
+    handler(_options, bundle) {
+      for (const file of Object.values(bundle).filter(({ fileName }) => /\.(?:json|map)$/.test(fileName))) {
+        file.source = String(file.source).replaceAll(`${import.meta.dirname}/`, '');
+      }
+    },
+  },
+};
+
+/** What is loaded on demand brings no styles (views/on_demand.js) and is one file: there is nothing to preload. */
+const noPreloads = {
+  name: 'no-preloads',
+  enforce: /** @type {const} */ ('pre'),
+  /** @param {string} id */
+  load: (id) => (id === '\0vite/preload-helper.js' ? 'export const __vitePreload = (load) => load();' : null),
+};
+
 // The page itself is a template of the server; only scripts and styles are built here. Asset addresses
 // are relative (`base: './'`), so the build works under any path prefix.
 export default defineConfig({
   base: './',
-  plugins: [onlyWoff2, onlyLexer],
+  plugins: [onlyWoff2, onlyLexer, noPathOfOurs, noPreloads],
   build: {
     outDir: '../static',
     emptyOutDir: true,

@@ -3,7 +3,6 @@
 import { h } from 'preact';
 import { useEffect } from 'preact/hooks';
 
-import '../styles/away.css';
 import { MORE } from '../text_extras.js';
 import { IconButton } from './icons.js';
 

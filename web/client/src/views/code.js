@@ -3,18 +3,20 @@
 import { h } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
+import style from '../styles/highlight.css?url';
 import { TEXT } from '../text.js';
 import { CopyButton } from './copy_button.js';
 import { later } from './later.js';
 import { memo } from './memo.js';
+import { onDemand } from './on_demand.js';
 
 /** @import {Piece} from '../markdown/highlight.js' */
 
 /** Colouring takes a millisecond for each thousand characters, and cannot be done in slices. */
 const LONGEST = 24_000;
 
-/** @type {Promise<typeof import('../markdown/highlight.js').highlight>|undefined} asked for by the first listing that is complete */
-let loading;
+/** Asked for by the first listing that is complete. */
+const load = onDemand(async () => (await import('./highlighter.js')).highlighter(), style);
 
 /**
  * @param {string} text
@@ -29,10 +31,9 @@ function useColours(text, language, complete) {
     if (!wanted) return undefined;
     let cancel = () => {};
     let gone = false; // set by leaving, so that what loads late does nothing
-    loading ??= import('./highlighter.js').then(({ highlighter }) => highlighter());
-    loading.then((highlight) => {
+    void load().then((highlight) => {
       if (!gone) cancel = later(() => setColoured({ text, language, pieces: highlight(text, language) }));
-    }, () => { loading = undefined; }); // the next listing tries again
+    });
     return () => {
       gone = true;
       cancel();

@@ -3,7 +3,6 @@
 import { h } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import '../styles/dialogs.css';
 import { TEXT } from '../text.js';
 import { MORE } from '../text_extras.js';
 import { Icon, IconButton } from './icons.js';

@@ -2,7 +2,6 @@
 
 import { h } from 'preact';
 
-import '../styles/draft_files.css';
 import { TEXT } from '../text.js';
 import { MORE } from '../text_extras.js';
 import { limitOf } from './attaching.js';

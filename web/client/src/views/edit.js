@@ -3,7 +3,6 @@
 import { h } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import '../styles/edit.css';
 import { TEXT } from '../text.js';
 import { MORE } from '../text_extras.js';
 import { plainText } from '../thread_state.js';

@@ -1,25 +1,19 @@
 // Formulas, drawn by KaTeX, which is loaded with the first one. DOM.
 
+import style from 'katex/dist/katex.min.css?url';
 import { h } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import { later } from './later.js';
 import { memo } from './memo.js';
+import { onDemand } from './on_demand.js';
 
 /** @typedef {typeof import('katex').default} Katex */
 
-/** @type {Promise<Katex>|undefined} */
-let loading;
 /** @type {Katex|undefined} */
 let katex;
 
-function load() {
-  loading ??= import('./katex.js').then((module) => {
-    katex = module.default;
-    return katex;
-  });
-  return loading;
-}
+const load = onDemand(async () => { katex = (await import('katex')).default; }, style);
 
 /** Drawn before: it is drawn again at once, so that nothing jumps. @type {Map<string, HTMLElement>} the last used ones last */
 const drawn = new Map();
@@ -63,9 +57,9 @@ export const Formula = memo(
       }
       let cancel = () => {};
       let gone = false; // set by leaving, so that what loads late does nothing
-      load().then(() => {
+      void load().then(() => {
         if (!gone) cancel = later(put);
-      }, () => { loading = undefined; }); // the next formula tries again
+      });
       return () => {
         gone = true;
         cancel();

@@ -1,7 +1,6 @@
 // Listings in colour. DOM. Loaded with the first listing that is complete.
 
 import { highlight, prepare } from '../markdown/highlight.js';
-import '../styles/highlight.css';
 import { later } from './later.js';
 
 /** @returns {Promise<typeof highlight>} when all languages are prepared */

@@ -3,6 +3,9 @@
 import { signal } from '@preact/signals';
 import { h } from 'preact';
 
+import style from '../styles/extras.css?url';
+import { onDemand } from './on_demand.js';
+
 /** @import {ComponentChild, ComponentType} from 'preact' */
 
 /** @typedef {typeof import('./extras.js')} Extras */
@@ -10,26 +13,12 @@ import { h } from 'preact';
 /** So long the page must have been there before it loads what nobody asked for yet; it looks again as often. */
 const IDLE_MS = 2_000;
 
-/** A pause between two frames is shorter. While an answer is drawn a new style is dear: the whole page is looked through. */
+/** A pause between two frames is shorter: while an answer is drawn nothing is loaded. */
 const NOTHING_TO_DO_MS = 30;
 
-/** A load that failed is tried again after so long. */
-const AGAIN_MS = 3_000;
-
 const loaded = signal(/** @type {Extras|null} */ (null));
-let asked = false; // set while they are on their way, and when they are there
 
-/** Idempotent. */
-export async function load() {
-  if (asked) return;
-  asked = true;
-  try {
-    loaded.value = await import('./extras.js');
-  } catch {
-    asked = false;
-    setTimeout(load, AGAIN_MS); // what was asked for is still not shown
-  }
-}
+export const load = onDemand(async () => { loaded.value = await import('./extras.js'); }, style);
 
 /**
  * @template {object} P

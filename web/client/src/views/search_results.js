@@ -3,7 +3,6 @@
 import { h } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 
-import '../styles/search_results.css';
 import { TEXT } from '../text.js';
 import { MORE } from '../text_extras.js';
 

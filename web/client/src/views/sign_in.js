@@ -3,7 +3,6 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import '../styles/sign_in.css';
 import { TEXT } from '../text.js';
 import { MORE } from '../text_extras.js';
 

@@ -3,7 +3,6 @@
 import { h } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-import '../styles/thread_menu.css';
 import { MORE } from '../text_extras.js';
 import { Icon } from './icons.js';
 

@@ -3,7 +3,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 
-import '../styles/tool.css';
 import { TEXT } from '../text.js';
 import { MORE } from '../text_extras.js';
 import { useClock } from './clock.js';

@@ -26,6 +26,13 @@ class DefaultToServe(click.Group):
             args = ["serve", *args]
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Those of serving as well: they need no command."""
+        super().format_options(ctx, formatter)
+        records = [option.get_help_record(ctx) for option in self.commands["serve"].params]
+        with formatter.section("Options of serve, also without it"):
+            formatter.write_dl([record for record in records if record])
+
 
 def print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
@@ -56,7 +63,7 @@ def loaded(file: Path | None, given: dict[str, Any]) -> "Settings":
 def main() -> None:
     """Unbroken: a chat server for AI agents whose answers survive everything.
 
-    Without a command it serves; `unbroken serve --help` lists the options.
+    Without a command it serves.
 
     \b
     Examples:
@@ -279,6 +286,8 @@ def licenses(full: bool) -> None:
     from app.licences import gather, render
 
     click.echo(render(gather(files("web") / "static" / "licences.json"), full=full))
+    if not full:
+        click.echo("\nThe text of each: unbroken licenses --full", err=True)
 
 
 @main.group(short_help="Run as a service of systemd.")

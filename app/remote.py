@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import msgspec
@@ -132,6 +133,16 @@ class Remote:
         response = self._persist("POST", path, first_must_connect=True, json=body)
         return msgspec.json.decode(response.content, type=Receipt)
 
+    def check_thread(self, thread: str) -> None:
+        """Raises RemoteError; THREAD_NOT_FOUND where there is none of that id."""
+        try:
+            self._persist("GET", f"api/threads/{quote(thread, safe='')}", first_must_connect=True)
+        except RemoteError as error:
+            if error.code != "THREAD_NOT_FOUND":
+                raise
+            text = f"There is no thread {thread} here: without --thread a new one is begun"
+            raise RemoteError(text, code=error.code) from None
+
     def follow(self, cursor: str) -> "Following":
         """The events after the cursor, each once, to the outcome."""
         return Following(self, cursor)
@@ -154,7 +165,7 @@ class Remote:
         self, method: str, path: str, *, first_must_connect: bool = False, **rest: Any
     ) -> httpx2.Response:
         """The response of a request that may be made again, however often that takes."""
-        pause, waited, garbled = FIRST_PAUSE_SECONDS, 0.0, 0
+        pause, waited, garbled, told = FIRST_PAUSE_SECONDS, 0.0, 0, False
         while True:
             try:
                 headers = {"Accept": "application/json"}
@@ -175,8 +186,10 @@ class Remote:
             first_must_connect = False  # somebody was there
             if waited >= self._patience:
                 raise failure
-            if not waited:
+            # What may be no Unbroken at all is not waited for, but asked once or twice more.
+            if not told and (self._answered or not garbled):
                 self._waiting(failure.text)
+                told = True
             seconds = pause * random.uniform(0.5, 1.0)
             self._sleep(seconds)
             waited += seconds

@@ -43,6 +43,8 @@ def carry_out(remote: Remote, errand: Errand, out: TextIO, err: TextIO) -> int:
         err.write(text)
         err.flush()
 
+    if errand.thread is not None:
+        remote.check_thread(errand.thread)
     thread = errand.thread or new_id(time.time())
     receipt = remote.send(thread, new_id(time.time()), errand.text, errand.model)
     view = Live(write, note) if errand.live else Whole(write)

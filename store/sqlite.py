@@ -24,8 +24,9 @@ CheckpointError = sqlite3.Error
 
 
 def create(path: Path) -> None:
-    """Make an empty database where there is none."""
-    path.touch(exist_ok=True)
+    """Make an empty database where there is none, for this user alone, whoever may enter its
+    folder: what people say is in it. SQLite gives the files beside it the same mode."""
+    path.touch(mode=0o600, exist_ok=True)
 
 
 def identity(path: Path) -> tuple[int, int]:

@@ -61,7 +61,9 @@ class WebEdge:
         if settings.host in WILDCARDS:
             scheme, _, rest = url.partition("://")
             url = f"{scheme}://{_own_address(WILDCARDS[settings.host])}:{rest.rpartition(':')[2]}"
-        return url if self._token is None else f"{url}/?token={self._token.token}"
+        if root := root_of(settings.base_path):
+            url += f"{root}/"
+        return url if self._token is None else f"{url.rstrip('/')}/?token={self._token.token}"
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:
@@ -81,6 +83,9 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as error:
         reason = _tls_reason(getattr(error, "reason", None))
+        if not settings.key:
+            text = f"The certificate {cert} is alone: --key names the file of its private key."
+            raise ListenError(text) from error
         text = f"The certificate {cert} and its key {key} cannot be used together: {reason}."
         raise ListenError(text) from error
     return context

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from app.models.bedrock_keys import KeySource, Signer
 
 WITHOUT_BOTOCORE = (
-    "Models of the kind bedrock need the package botocore, which is not installed:"
-    " pip install botocore."
+    "models of the kind bedrock need the package botocore, which is not here."
+    " Install Unbroken with its extra, unbroken[bedrock] (docs/install.md)."
 )
 
 
@@ -104,13 +104,24 @@ class Bedrock:
     async def _found(self) -> tuple["Signer", str, str]:
         """Keys, region and address."""
         if self._source is None:
-            raise NotConfiguredError(self._missing or WITHOUT_BOTOCORE)
+            raise NotConfiguredError(self._missing or "There are no keys.")
         keys = await self._source.keys()
         region = self._region or keys.region
         if region is None:
             text = f"The model {self.name} has no region: set `region` or AWS_REGION."
             raise NotConfiguredError(text)
         return keys, region, self.base_url or _url(region)
+
+
+def available() -> bool:
+    """Whether botocore is there, and all of it that is needed."""
+    try:
+        from app.models import bedrock_keys, bedrock_reader  # noqa: F401 - tried out
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("botocore"):
+            raise
+        return False
+    return True
 
 
 def make(
@@ -126,16 +137,12 @@ def make(
     profile: str | None,
     options: Mapping[str, Any],
 ) -> Bedrock:
-    """The adapter as configured; without botocore, or without its key, one that says so."""
+    """The adapter as configured; where something is missing, one that says so."""
     source: KeySource | None = None
-    try:
-        from app.models import bedrock_keys, bedrock_reader  # noqa: F401 - is it all there?
+    if not missing:
+        from app.models import bedrock_keys
 
-        source = None if missing else bedrock_keys.source(env, api_key, profile)
-    except ModuleNotFoundError as error:
-        if not str(error.name).startswith("botocore"):
-            raise
-        missing = WITHOUT_BOTOCORE
+        source = bedrock_keys.source(env, api_key, profile)
     return Bedrock(
         name=name,
         http=http,

@@ -41,8 +41,8 @@ class Bench:
     provider = "bench"
     model = "bench"
 
-    def __init__(self, *, name: str = "bench") -> None:
-        self.name = name
+    def __init__(self) -> None:
+        self.name = "bench"
 
     async def respond(self, request: ModelRequest, sink: Sink) -> Completion:
         """Make the deltas asked for. Raises ModelError for parameters out of range."""

@@ -134,13 +134,13 @@ async def discover(
         configs = await _local_servers(env, http)
     if not any(config.name == "demo" for config in configs):
         configs.append(ModelConfig(name="demo", kind="demo"))
-    if env.get("UNBROKEN_BENCH_MODEL") == "1":
-        configs.append(ModelConfig(name="bench", kind="bench"))
-    keys = {config.name: key_of(config, env) for config in configs}
+    keys = {config.name: _key(config, env) for config in configs}
     made = [
         (_make(config, env, http, *keys[config.name]), own.get(config.name, common))
         for config in configs
     ]
+    if env.get("UNBROKEN_BENCH_MODEL") == "1":
+        made.append((Bench(), common))
     problems = [missing for _, missing in keys.values() if missing]
     try:
         return Catalogue(made, chosen, problems)
@@ -150,8 +150,18 @@ async def discover(
         raise NotFoundError(text, code=error.code) from None
 
 
+def _key(config: ModelConfig, env: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The key, and why each request would fail: a sentence for the person."""
+    if config.kind == "bedrock" and not bedrock.available():
+        return None, f"The model {config.name} cannot answer: {bedrock.WITHOUT_BOTOCORE}"
+    return key_of(config, env)
+
+
 def _elsewhere(hosted: list[str], chosen: str | None) -> str:
     """How a provider's model is named that was asked for by its own name alone."""
+    if chosen and chosen.startswith(("openai/", "anthropic/")):
+        provider, _, _ = chosen.partition("/")
+        return f" {provider.upper()}_API_KEY is not set."
     ways = " or ".join(f"--model {name}/{chosen}" for name in hosted if "/" not in name)
     return f" Another model of the same provider is named like this: {ways}." if ways else ""
 
@@ -161,8 +171,6 @@ def _make(
 ) -> Model:
     if config.kind == "demo":
         return Demo(name=config.name)
-    if config.kind == "bench":
-        return Bench(name=config.name)
     if config.kind == "bedrock":
         return bedrock.make(
             name=config.name,

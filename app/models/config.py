@@ -29,9 +29,7 @@ _WANT_KEYS = {OPENAI_URL: "OPENAI_API_KEY", ANTHROPIC_URL: "ANTHROPIC_API_KEY"}
 _NAMED = ("anthropic", "bedrock")
 
 Seconds = float | Literal["off"]
-Kind = Literal[
-    "chat_completions", "responses", "anthropic", "bedrock", "langgraph", "demo", "bench"
-]
+Kind = Literal["chat_completions", "responses", "anthropic", "bedrock", "langgraph", "demo"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

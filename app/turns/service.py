@@ -284,7 +284,9 @@ class TurnService:
             await self._supervisor.end(live, recovered.ending)
         elif live.state is State.RUNNING:
             self._resume(live, recovered)
-        log.info("a turn was recovered", turn=row.id, state=row.state, life=live.life)
+        ended = recovered.ending.code if recovered.ending is not None else None
+        what = "a turn was recovered" if ended is None else "a turn was ended at the start"
+        log.info(what, turn=row.id, state=row.state, life=live.life, code=ended)
 
     def _resume(self, live: LiveTurn, recovered: Recovered) -> None:
         live.checkpoint = recovered.checkpoint

@@ -91,6 +91,8 @@ def test_help_lists_the_commands_and_loads_neither_server_nor_store(shell: Shell
     assert done.returncode == 0
     for command in ("serve", "send", "backup", "health", "licenses", "service"):
         assert f"\n  {command} " in done.stdout
+    for option in ("--host", "--port", "--data", "--open"):  # those of serve need no command
+        assert f"\n  {option} " in done.stdout
     code = "import sys, app.__main__; print(*sys.modules)"
     modules = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
@@ -236,6 +238,14 @@ def test_a_data_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     prepare(tmp_path / "a" / "b")
 
 
+def test_nobody_else_reads_a_database_in_a_folder_that_was_there(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with running_server(tmp_path) as server:
+        modes = {path.name: path.stat().st_mode & 0o777 for path in server.data.glob("*.db*")}
+    del modes["unbroken.db.lock"]  # holds the number of a process
+    assert modes == dict.fromkeys(("unbroken.db", "unbroken.db-wal", "unbroken.db-shm"), 0o600)
+
+
 def test_a_port_that_is_taken_is_one_line(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -316,7 +326,15 @@ def test_health_asks_a_server_of_all_addresses_with_https_under_a_path(
         port = server.url.partition("?")[0].strip("/").rpartition(":")[2].partition("/")[0]
         variables = {f"UNBROKEN_{name.upper()}": value for name, value in settings.items()}
         done = shell.run("health", "--port", port, **variables)
+        assert server.url.partition("?")[0].endswith(f":{port}/chat/")  # what people open
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_certificate_without_its_key_is_told_of(shell: Shell, tmp_path: Path) -> None:
+    trustme.CA().issue_cert("unbroken.test").cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    done = shell.run("--port", "0", "--cert", str(tmp_path / "cert.pem"))
+    assert done.returncode == 1
+    assert "is alone: --key names the file of its private key" in done.stderr
 
 
 @pytest.mark.parametrize(("status", "good"), [(200, True), (503, False), (404, False)])
@@ -413,7 +431,9 @@ def test_backup_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_licences_of_all_that_is_inside_are_printed(shell: Shell) -> None:
-    short = shell.run("licenses").stdout.splitlines()
+    done = shell.run("licenses")
+    assert "licenses --full" in done.stderr
+    short = done.stdout.splitlines()
     assert short[0] == "unbroken 0.1.0: MIT"
     names = {line.split()[0].lower() for line in short}
     assert {"trio", "sqlalchemy", "quart", "hypercorn", "click"} <= names

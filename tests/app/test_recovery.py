@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 from sqlalchemy import select, update
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from app import events as ev
@@ -431,9 +432,12 @@ async def test_crash_after_a_clean_restart_is_counted(
     async with world(path, ScriptedModel(hangs), max_recoveries=0) as w:
         await trio.sleep(1)
         after = await crash(w, "two")
-    async with world(after, ScriptedModel(says("never")), max_recoveries=0) as w:
-        seen = await w.read(accepted.turn.stream_id)
-        assert seen.outcome.code == "RECOVERY_EXHAUSTED"
+    with capture_logs() as logged:
+        async with world(after, ScriptedModel(says("never")), max_recoveries=0) as w:
+            seen = await w.read(accepted.turn.stream_id)
+            assert seen.outcome.code == "RECOVERY_EXHAUSTED"
+    told = [(entry["event"], entry["code"]) for entry in logged if "life" in entry]
+    assert told == [("a turn was ended at the start", "RECOVERY_EXHAUSTED")]
 
 
 # what was asked for before

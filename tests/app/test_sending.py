@@ -372,6 +372,22 @@ def test_a_server_that_is_not_there_is_said_at_once() -> None:
     assert script.slept == []
 
 
+def test_a_thread_that_is_not_there_is_not_made(server: RunningServer) -> None:
+    process = start(server, "Hi", "--thread", "thread-of-a-typo")
+    out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, out) == (1, "")
+    assert "There is no thread thread-of-a-typo here" in err
+    with httpx2.Client(base_url=server.url) as http:
+        assert http.get("/api/threads/thread-of-a-typo").status_code == 404
+
+
+def test_what_speaks_something_else_is_told_of_once() -> None:
+    script = Script(httpx2.RemoteProtocolError("illegal status line"))
+    with script.remote() as remote, pytest.raises(RemoteError, match="Perhaps it speaks https"):
+        remote.send("thread-1", "message-1", "hello", None)
+    assert (len(script.requests), script.told) == (3, [])
+
+
 @pytest.mark.parametrize(
     ("reply", "code"),
     [

@@ -356,4 +356,6 @@ async def test_without_botocore_each_request_says_so(
     found = await discover([config], STATIC, http)
     with pytest.raises(ModelError) as caught:
         await found.get("nova").respond(ask("Hi"), Recorder())
-    assert (caught.value.code, caught.value.text) == ("MODEL_UNAUTHORIZED", WITHOUT_BOTOCORE)
+    said = f"The model nova cannot answer: {WITHOUT_BOTOCORE}"
+    assert (caught.value.code, caught.value.text) == ("MODEL_UNAUTHORIZED", said)
+    assert found.problems == (said,)  # the start tells it, too

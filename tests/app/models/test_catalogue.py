@@ -234,6 +234,13 @@ async def test_a_model_of_a_provider_by_its_own_name_alone(http: Http) -> None:
     assert caught.value.text.endswith(": --model openai/gpt-5 or --model anthropic/gpt-5.")
 
 
+async def test_a_model_of_a_provider_whose_key_is_not_there(http: Http) -> None:
+    env = {"UNBROKEN_MODEL": "openai/gpt-5", "ANTHROPIC_API_KEY": "key-2"}
+    with pytest.raises(NotFoundError) as caught:
+        await discover([], env, http)
+    assert caught.value.text.endswith("there are: anthropic, demo. OPENAI_API_KEY is not set.")
+
+
 # configured
 
 

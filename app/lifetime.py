@@ -145,10 +145,11 @@ async def _serve(
         shutdown.of(services)
         async with trio.open_nursery() as working:
             await working.start(services.turns.serve, services.drain)
-            async with trio.open_nursery() as edges:
-                urls = await edges.start(edge.serve, services)
-                background.start_soon(started, services, urls)
-                background.start_soon(_secure)
+            if not services.drain.is_set():  # by a signal meanwhile: nobody need be let in
+                async with trio.open_nursery() as edges:
+                    urls = await edges.start(edge.serve, services)
+                    background.start_soon(started, services, urls)
+                    background.start_soon(_secure)
         background.cancel_scope.cancel(reason="all work has ended")
 
 

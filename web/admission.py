@@ -57,7 +57,11 @@ class Admission:
 def token_of(given: str) -> str:
     """The token in a pasted link, or what was pasted if it is no link."""
     given = given.strip()
-    for pair in urlsplit(given).query.split("&"):
+    try:
+        query = urlsplit(given).query
+    except ValueError:  # what looks like a link and is none; its text is in the error
+        return given
+    for pair in query.split("&"):
         name, _, value = pair.partition("=")
         if name == "token":
             return value

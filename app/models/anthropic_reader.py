@@ -33,7 +33,7 @@ class MessageReader(EventReader):
         self._served = served
         self._blocks: list[Block] = []
         # Blocks that are open, by the provider's index.
-        self._open: dict[Any, Block] = {}
+        self._open: dict[int | None, Block] = {}
         self._called = False
         self._tokens: dict[str, int] = {}
 
@@ -83,11 +83,11 @@ class MessageReader(EventReader):
             self._take_usage(_dict(value.get("message")).get("usage"))
             self.sink.progress()
         elif kind == "content_block_start":
-            self._start(value.get("index"), _dict(value.get("content_block")))
+            self._start(self._index(value), _dict(value.get("content_block")))
         elif kind == "content_block_delta":
-            self._delta(value.get("index"), _dict(value.get("delta")))
+            self._delta(self._index(value), _dict(value.get("delta")))
         elif kind == "content_block_stop":
-            self._stop(value.get("index"))
+            self._stop(self._index(value))
         elif kind == "message_delta":
             self._take_usage(value.get("usage"))
             self._stopped(_dict(value.get("delta")))
@@ -111,7 +111,14 @@ class MessageReader(EventReader):
         self._take_usage(value.get("usage"))
         self._stopped(value)
 
-    def _start(self, index: Any, start: dict[str, Any]) -> Block:
+    def _index(self, value: dict[str, Any]) -> int | None:
+        """Which block; None where a server that has one at a time does not say."""
+        index = value.get("index")
+        if index is not None and not isinstance(index, int):
+            raise self.garbled()
+        return index
+
+    def _start(self, index: int | None, start: dict[str, Any]) -> Block:
         block = Block(start)
         self._blocks.append(block)
         self._open[index] = block
@@ -129,7 +136,7 @@ class MessageReader(EventReader):
             self.sink.progress()
         return block
 
-    def _delta(self, index: Any, delta: dict[str, Any]) -> None:
+    def _delta(self, index: int | None, delta: dict[str, Any]) -> None:
         kind = str(delta.get("type"))
         block = self._open.get(index)
         if block is None:
@@ -146,7 +153,7 @@ class MessageReader(EventReader):
         else:
             self.sink.progress()
 
-    def _stop(self, index: Any) -> None:
+    def _stop(self, index: int | None) -> None:
         block = self._open.pop(index, None)
         held = block.close() if block is not None else ""
         if block is None:
@@ -175,12 +182,14 @@ class MessageReader(EventReader):
 
     def _stopped(self, delta: dict[str, Any]) -> None:
         reason = delta.get("stop_reason")
+        if reason is not None and not isinstance(reason, str):
+            raise self.garbled()
         if reason in _FAILED:
             details = _dict(delta.get("stop_details"))
             said = details.get("explanation") or details.get("category") or ""
             raise self.failed({"type": _FAILED[reason], "message": said})
         if reason:
-            self.stop_reason = str(reason)
+            self.stop_reason = reason
             self.complete = True
         self.sink.progress()
 

@@ -42,7 +42,7 @@ class _Pieces:
     def __init__(self, raw: AsyncIterator[bytes], coding: str) -> None:
         self._raw = raw
         self._coding = coding.strip().lower()
-        self._inflate = zlib.decompressobj(wbits=47)  # gzip or zlib, by its head
+        self._inflate = _inflater()
         self._rest: Iterator[bytes] = iter(())
 
     def __aiter__(self) -> "_Pieces":
@@ -70,5 +70,12 @@ class _Pieces:
             while data:
                 yield self._inflate.decompress(data, PIECE_BYTES)
                 data = self._inflate.unconsumed_tail
+                if self._inflate.eof and self._inflate.unused_data:
+                    # gzip's are written one after the other, as one (RFC 1952, 2.2).
+                    data, self._inflate = self._inflate.unused_data, _inflater()
         except zlib.error as error:
             raise httpx2.DecodingError(str(error)) from error
+
+
+def _inflater() -> "zlib._Decompress":
+    return zlib.decompressobj(wbits=47)  # gzip or zlib, by its head

@@ -22,10 +22,10 @@ _RESULTS = {
 def name_of(item: Mapping[str, Any]) -> str | None:
     """The tool's name; None for an item that is no such call."""
     kind = item.get("type")
-    if kind not in _RESULTS:
+    if not isinstance(kind, str) or kind not in _RESULTS:
         return None
     name = item.get("name")
-    return name if isinstance(name, str) and name else str(kind).removesuffix("_call")
+    return name if isinstance(name, str) and name else kind.removesuffix("_call")
 
 
 def input_of(item: Mapping[str, Any]) -> str:

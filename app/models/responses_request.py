@@ -121,7 +121,7 @@ class _Conversation:
         if not isinstance(data, dict) or not isinstance(data.get("output"), list):
             return None
         output = [item for item in data["output"] if self._is_known(item)]
-        made = [item.get("call_id") for item in output if item.get("type") == "function_call"]
+        made = [str(item.get("call_id")) for item in output if item.get("type") == "function_call"]
         ids = wire_ids(step.calls)
         # Each call is known by an id of its own, and is there.
         fits = len(made) == len(ids) and set(made) == set(ids.values())

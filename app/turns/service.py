@@ -1,7 +1,9 @@
 """The turns of this process: accept, queue, start, stop, and pick up what a crash left (T1, T4)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
+from typing import TypeVar
 
 import structlog
 import trio
@@ -23,12 +25,16 @@ from app.turns.steps import tool_results
 from app.turns.supervisor import Supervisor, TurnLimits
 from app.turns.turn import LiveTurn
 from store import streams, turns
-from store.database import Connection
+from store.database import Connection, Job
 from store.errors import StoreError
 from store.turns import TurnRow
 
+T = TypeVar("T")
+
 log = structlog.get_logger()
 
+# So many turns of an earlier life are taken up in one commit.
+START_BATCH = 50
 # What a shutdown may take to mark its unfinished turns, beside the grace period.
 RELEASE_SECONDS = 5.0
 
@@ -72,13 +78,14 @@ class TurnService:
     ) -> None:
         """Run turns until `drain`, then for the grace period; then leave the rest to recovery.
 
-        Orphans of an earlier life are settled before it reports that it has started.
+        Orphans of an earlier life are settled before it reports that it has started; where it is
+        told to drain meanwhile, the rest of them is left to the next start.
         """
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 try:
-                    await self._restore()
+                    await self._restore(drain)
                     task_status.started()
                     await drain.wait()
                     self._stopping = True
@@ -264,17 +271,19 @@ class TurnService:
 
     # after a crash or a restart
 
-    async def _restore(self) -> None:
+    async def _restore(self, drain: trio.Event) -> None:
         rows = await self._database.read(turns.open_turns)
         self._supervisor.promoting = False  # until all that wait are known here
-        for row in rows:
-            await self._restore_one(row)
+        for some in _batches(rows):
+            for row, recovered in await self._supervisor.take_up(some):
+                await self._restored(row, recovered)
+            if drain.is_set():
+                return
         self._supervisor.promoting = True
-        for thread in dict.fromkeys(row.thread for row in rows):
-            await self._promote(thread)
+        for threads in _batches(dict.fromkeys(row.thread for row in rows)):
+            await self._promote(threads)
 
-    async def _restore_one(self, row: TurnRow) -> None:
-        recovered = await self._supervisor.take_up(row)
+    async def _restored(self, row: TurnRow, recovered: Recovered | None) -> None:
         if recovered is None:
             return
         live = self._adopt(recovered.row, recovered.life)
@@ -293,11 +302,17 @@ class TurnService:
         live.results = tool_results(live.tail.fold.parts())
         self._start(self._supervisor.carry, live)
 
-    async def _promote(self, thread: str) -> None:
+    async def _promote(self, threads: Sequence[str]) -> None:
+        """Start what is first in the queue of each of them."""
         now, timeout_ms = self._clock.now_ms(), self._limits.turn_ms
-        row = await self._database.write(lambda c: promote(c, thread, now, timeout_ms))
-        if row is not None:
-            self._promoted(row)
+
+        def first_of(thread: str) -> Job[TurnRow | None]:
+            return self._database.job(lambda c: promote(c, thread, now, timeout_ms))
+
+        for job in [first_of(thread) for thread in threads]:
+            row = await job.wait()
+            if row is not None:
+                self._promoted(row)
 
     # what others see
 
@@ -310,6 +325,13 @@ class TurnService:
 
     def _publish(self, thread: str, version: int) -> None:
         self._feed.publish(Change(thread, version, self.thread_state(thread)))
+
+
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """What a start does in one commit each: one by one it would take minutes after a bad night."""
+    left = iter(items)
+    while some := list(islice(left, START_BATCH)):
+        yield some
 
 
 def state_of(lives: Iterable[LiveTurn]) -> ThreadState:

@@ -3,7 +3,7 @@
 A fault of a turn is recorded here and never reaches the nursery, so it cannot touch another turn.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -190,22 +190,26 @@ class Supervisor:
                 log.error("a queue does not go on", thread=live.thread, error=str(error))
                 pause = min(2 * pause, CATCH_UP_SECONDS)
 
-    async def take_up(self, row: TurnRow) -> Recovered | None:
-        """See `recover`. A turn that cannot be read is only ended: others must be able to start."""
+    async def take_up(self, rows: Iterable[TurnRow]) -> list[tuple[TurnRow, Recovered | None]]:
+        """See `recover`; all in one commit. A turn that cannot be read is only ended: others must
+        be able to start."""
         now, limit = self._clock.now_ms(), self.limits.max_recoveries
 
-        def take(readable: bool) -> Job[Recovered | None]:
+        def take(row: TurnRow, *, readable: bool) -> Job[Recovered | None]:
             return self._database.job(
                 lambda c: recover(c, row, self._toolbox, now, limit, readable=readable)
             )
 
-        try:
-            return await take(readable=True).wait()
-        except StoreError:
-            raise
-        except Exception as error:
-            log.error("a turn cannot be read", turn=row.id, exc_info=error)
-            return await take(readable=False).wait()
+        taken = []
+        for row, job in [(row, take(row, readable=True)) for row in rows]:
+            try:
+                taken.append((row, await job.wait()))
+            except StoreError:
+                raise
+            except Exception as error:
+                log.error("a turn cannot be read", turn=row.id, exc_info=error)
+                taken.append((row, await take(row, readable=False).wait()))
+        return taken
 
     def _last_words(self, live: LiveTurn, ending: Ending) -> tuple[ev.Outcome, list[Part]]:
         """Append what the log ends with, unless it is there already: the record alone failed."""

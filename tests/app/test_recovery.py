@@ -14,6 +14,10 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from app import events as ev
+from app.clock import WallClock
+from app.config import Settings
+from app.lifetime import compose
+from app.models.catalogue import Catalogue, Limits
 from app.models.errors import ModelError
 from app.models.interface import (
     AssistantStep,
@@ -438,6 +442,46 @@ async def test_crash_after_a_clean_restart_is_counted(
             assert seen.outcome.code == "RECOVERY_EXHAUSTED"
     told = [(entry["event"], entry["code"]) for entry in logged if "life" in entry]
     assert told == [("a turn was ended at the start", "RECOVERY_EXHAUSTED")]
+
+
+@pytest.mark.requirement("R1", "T7")
+async def test_a_start_that_is_told_to_end_leaves_the_rest_to_the_next_one(
+    autojump_clock: MockClock, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.turns.service.START_BATCH", 2)
+    async with world(path, ScriptedModel(hangs)) as w:
+        sent = [await w.send(thread=f"thread-{n:02d}") for n in range(5)]
+        await trio.sleep(1)
+        after = await crash(w, "crashed")
+    model = ScriptedModel(hangs)
+    async with open_database(after, inline=True) as database:
+        services = compose(Settings(), database, Catalogue([(model, Limits())]), WallClock(Wall()))
+        services.drain.set()
+        with trio.fail_after(20):
+            await services.turns.serve(services.drain)
+        rows = await database.read(turns.open_turns)
+    assert sorted((row.recoveries, row.released) for row in rows) == [(0, 0)] * 3 + [(1, 1)] * 2
+    async with world(after, ScriptedModel(says("answer"))) as w:
+        for one in sent:
+            assert (await w.read(one.turn.stream_id)).text == "answer"
+        await truth.check(w)
+
+
+@pytest.mark.requirement("R1", "T4")
+async def test_more_turns_than_are_taken_up_at_once(
+    autojump_clock: MockClock, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some were running, some were waiting; each thread goes on in its order."""
+    monkeypatch.setattr("app.turns.service.START_BATCH", 3)
+    async with world(path, ScriptedModel(hangs)) as w:
+        sent = [await w.send(f"{n}", thread=f"thread-{n % 4:02d}") for n in range(10)]
+        await trio.sleep(1)
+        after = await crash(w, "crashed")
+    async with world(after, ScriptedModel(says("answer"))) as w:
+        for one in sent:
+            assert (await w.read(one.turn.stream_id)).text == "answer"
+        assert await w.line("thread-01") == ["1", "answer", "5", "answer", "9", "answer"]
+        await truth.check(w)
 
 
 # what was asked for before

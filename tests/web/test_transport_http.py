@@ -228,6 +228,21 @@ async def test_an_upgrade_to_h2c_is_not_made(serve: Serve, streams: Streams) -> 
     await streams.has_ended()  # and its disconnect is seen, though h11 pauses
 
 
+async def test_a_request_of_two_lengths_is_refused_with_all_that_follows(
+    serve: Serve, streams: Streams
+) -> None:
+    """What one program takes for the body is a request to another (RFC 9112, 6.1)."""
+    server = await serve(streams.app)
+    client = await server.connect()
+    await client.send(
+        b"POST /short HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /short HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    answer = await client.read_to_end()
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1") == 1
+
+
 async def test_prior_knowledge_of_http2_is_refused(serve: Serve, streams: Streams) -> None:
     server = await serve(streams.app)
     client = await server.connect()

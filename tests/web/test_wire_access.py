@@ -140,6 +140,11 @@ def test_a_bad_token_file_is_refused(tmp_path: Path, text: str, mode: int) -> No
     assert text not in caught.value.text
 
 
+@pytest.mark.parametrize("pasted", ["http://[bad/?token=x", "//℀/", "http://[::1/"])
+def test_what_is_no_link_is_no_token(client: httpx2.Client, pasted: str) -> None:
+    assert client.post("/api/sign-in", json={"token": pasted}).status_code == 401
+
+
 def test_token_of_a_pasted_link() -> None:
     assert token_of(f"http://x:1/?a=b&token={TOKEN}#f") == TOKEN
     assert token_of(TOKEN) == TOKEN

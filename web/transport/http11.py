@@ -128,8 +128,12 @@ class Http11(H11Protocol):
         """Hypercorn would change to HTTP/2 here, by h2c upgrade or prior knowledge (fault 2)."""
 
     async def _create_stream(self, request: h11.Request) -> None:
-        if request.http_version not in (b"1.0", b"1.1"):
-            await self._send_error_response(505)
+        names = {name for name, _ in request.headers}
+        version_known = request.http_version in (b"1.0", b"1.1")
+        if not version_known or {b"content-length", b"transfer-encoding"} <= names:
+            # Two lengths: what one program takes for the body is a request to another (RFC 9112,
+            # 6.1). What follows on this connection is nobody's.
+            await self._send_error_response(400 if version_known else 505)
             await self.send(Closed())
             return
         await super()._create_stream(request)

@@ -64,6 +64,20 @@ async def test_a_compressed_answer_is_understood(
     assert [part.text for part in sink.parts] == [text]
 
 
+async def test_a_compressed_answer_of_several_members_is_one(
+    model: ChatCompletions, provider: FakeProvider
+) -> None:
+    """As a proxy writes it that flushes by closing; also where a cut goes through a head."""
+    data = [b"data: %b\n\n" % json.dumps(event).encode() for event in (say("a"), say("b"), STOP)]
+    body = b"".join(map(gzip.compress, data))
+    for cut in (len(body), 1, len(gzip.compress(data[0])) + 5):
+        pieces = [body[at : at + cut] for at in range(0, len(body), cut)]
+        provider.play(head(content_encoding="gzip"), *map(part, pieces), END)
+        sink = Recorder()
+        await model.respond(ask("Hello"), sink)
+        assert sink.all_text == "ab"
+
+
 @pytest.mark.parametrize(
     ("coding", "body"),
     [("gzip", b"no gzip at all"), ("br", b"x"), ("zstd", b"x"), ("gzip, br", b"x")],

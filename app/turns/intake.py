@@ -33,6 +33,8 @@ class Submission(msgspec.Struct, frozen=True):
         model: name; None: the thread's, or else `default_model`.
         instructions: None: the thread's.
         parent: UNSET: the selected leaf; None: the root of a new branch.
+        replaces: the question that this one is a new version of. Where its answer waits, this one
+            takes its place, and what waits behind it; where that is being written, it interrupts.
     """
 
     thread: str
@@ -44,12 +46,14 @@ class Submission(msgspec.Struct, frozen=True):
     instructions: str | None = None
     during: During = "queue"
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
+    replaces: str | None = None
 
 
 class Accepted(msgspec.Struct, frozen=True):
     """What the transaction did. `repeated`: the message was accepted before; nothing was done.
 
-    `stopped`: it was stopped before it arrived. `interrupted`: id of the turn that it stops.
+    `stopped`: it was stopped before it arrived. `interrupted`: id of the turn that it stops, be it
+    running or waiting.
     """
 
     turn: TurnRow
@@ -82,15 +86,27 @@ def accept(
             raise _conflict()
         return Accepted(known, 0, repeated=True)
     waiting = _admitted(connection, submission, max_streams)
+    stopped = turns.take_intent(connection, submission.key)
+    old = next((row for row in waiting if row.question == submission.replaces), None)
+    if old is not None:
+        running = old.state == State.RUNNING  # perhaps its time came meanwhile
+        submission = msgspec.structs.replace(submission, during="interrupt" if running else "queue")
+        old = None if running or stopped else old
     thread = _thread(connection, submission, now)
     answer = new_id(now)
     follower = _question(connection, submission, thread, waiting, now)
     reply = MessageRow(answer, submission.thread, submission.message, "assistant", b"[]", now)
     messages.add(connection, reply)
+    if old is not None:
+        follower = _behind(connection, submission.thread, old)
     if follower is not None:  # the branch stays a line: what waits there follows this answer
         messages.set_parent(connection, follower, answer)
-    number = _turn(connection, submission, thread, answer, waiting, now)
-    stopped, interrupted = turns.take_intent(connection, submission.key), None
+    position = _position(submission, _queued(waiting), now) if old is None else old.position
+    number = _turn(connection, submission, thread, answer, position, now)
+    interrupted = None
+    if old is not None:
+        turns.request_cancel(connection, old.number, now)
+        interrupted = old.id
     if stopped:
         turns.request_cancel(connection, number, now)
     elif not waiting:
@@ -186,12 +202,10 @@ def _turn(
     submission: Submission,
     thread: ThreadRow,
     answer: str,
-    waiting: list[TurnRow],
+    position: int,
     now: int,
 ) -> int:
     """The turn, queued, with its stream. Returns its number."""
-    queued = _queued(waiting)
-    first = submission.during == "interrupt" and bool(queued)
     number = turns.create(
         connection,
         {
@@ -200,7 +214,7 @@ def _turn(
             "question": submission.message,
             "key": submission.key,
             "state": State.QUEUED.value,
-            "position": queued[0].position - 1 if first else _behind(queued, now),
+            "position": position,
             "model": thread.model or submission.default_model,
             "instructions": thread.instructions,
             "created_at": now,
@@ -210,9 +224,17 @@ def _turn(
     return number
 
 
-def _behind(queued: list[TurnRow], now: int) -> int:
-    """A position after all of these, also where the clock was set back."""
+def _position(submission: Submission, queued: list[TurnRow], now: int) -> int:
+    """Before all of these, or after them, also where the clock was set back."""
+    if submission.during == "interrupt" and queued:
+        return queued[0].position - 1
     return max([now, *(row.position + 1 for row in queued)])
+
+
+def _behind(connection: Connection, thread: str, turn: TurnRow) -> str | None:
+    """The question that follows the answer of a turn which has not begun; None: none does."""
+    rows = messages.of_thread(connection, thread)
+    return next((row.id for row in rows if row.parent == turn.id), None)
 
 
 def _queued(waiting: list[TurnRow]) -> list[TurnRow]:
@@ -228,7 +250,8 @@ def _place(
         row = messages.find(connection, parent)
         if row is None or row.thread != submission.thread:
             raise _no_message("The parent message does not exist")
-    if submission.during != "interrupt" or not queued:
+    # Who names another place than the end of the line means that one.
+    if submission.during != "interrupt" or not queued or parent != leaf:
         return parent, None
     return _before_queue(connection, submission.thread, parent, queued)
 

@@ -160,8 +160,8 @@ class TurnService:
             self._launch(live)
         else:
             live.tail.append(WAITING)
-        if running := self._open.get(accepted.interrupted or ""):
-            running.stop(outcomes.REPLACED)
+        if old := self._open.get(accepted.interrupted or ""):
+            self._cancel_requested(old, outcomes.REPLACED, True)
         self._publish(live.thread, accepted.version)
 
     def _adopt(self, row: TurnRow, life: int = 0) -> LiveTurn:

@@ -7,9 +7,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from app.errors import ConflictError
+from app.turns.intake import Accepted
 from store import turns
 from tests.app import truth
-from tests.app.world import Paused, ScriptedModel, hangs, says, world
+from tests.app.crashes import crash
+from tests.app.world import Paused, ScriptedModel, World, hangs, says, world
 
 THREAD = "thread-01"
 
@@ -161,6 +163,92 @@ async def test_an_interruption_while_another_answer_waits(
         assert parents[again.turn.id] == "message-a"
         await truth.check(w)  # no circle
         assert (await w.line())[0] == "question"
+
+
+# A new version of a message
+
+
+async def queue(w: World, running: Paused) -> dict[str, Accepted]:
+    """One answer that is being written, and three that wait for it."""
+    sent = {"zero": await w.send("zero", id_="message-zero")}
+    await running.reached.wait()
+    for name in ("one", "two", "three"):
+        sent[name] = await w.send(name, id_=f"message-{name}")
+    return sent
+
+
+async def place(w: World, message: str) -> str | None:
+    return next(view.parent for view in await w.messages() if view.id == message)
+
+
+@pytest.mark.requirement("T4")
+@pytest.mark.parametrize("crashed", [False, True])
+@pytest.mark.parametrize("name", ["one", "two", "three"])
+async def test_a_new_version_of_a_message_that_waits_takes_its_place(
+    autojump_clock: MockClock, path: Path, name: str, crashed: bool
+) -> None:
+    """The answer that is being written goes on; nothing is answered twice, and nothing is lost."""
+    running = Paused("so far")
+    model = ScriptedModel(running, says("answer"))
+    async with world(path, model) as w:
+        sent = await queue(w, running)
+        old = await place(w, f"message-{name}")
+        await w.send("edited", id_="message-new", parent=old, replaces=f"message-{name}")
+        if crashed:
+            path = await crash(w, "crashed")
+        else:
+            running.go.set()
+            for row in await w.turns():
+                await w.read(row.stream_id)
+            ends = [(await w.read(one.turn.stream_id)).outcome.code for one in sent.values()]
+            assert ends == ["REPLACED" if key == name else "FINISHED" for key in sent]
+            assert not running.cancelled
+    after = ScriptedModel(says("answer"))
+    async with world(path, after) as w:
+        for row in await w.turns():
+            await w.read(row.stream_id)
+        asked = ["zero", *("edited" if key == name else key for key in ("one", "two", "three"))]
+        assert [text for text in await w.line() if text in (*asked, name)] == asked
+        assert (after.questions if crashed else model.questions) == asked
+        await truth.check(w)
+
+
+@pytest.mark.requirement("T4")
+async def test_a_new_version_of_a_message_whose_time_has_come_interrupts(
+    autojump_clock: MockClock, path: Path
+) -> None:
+    running = Paused("so far")
+    model = ScriptedModel(running, says("answer"))
+    async with world(path, model) as w:
+        sent = await queue(w, running)
+        await w.send("edited", id_="message-new", parent=None, replaces="message-zero")
+        assert (await w.read(sent["zero"].turn.stream_id)).outcome.code == "REPLACED"
+        for row in await w.turns():
+            await w.read(row.stream_id)
+        assert model.questions == ["zero", "edited", "one", "two", "three"]
+        assert await w.line() == ["edited", "answer"]
+        await truth.check(w)
+
+
+@pytest.mark.requirement("T4", "T5")
+async def test_what_cannot_be_replaced_is_not(autojump_clock: MockClock, path: Path) -> None:
+    """It is answered already, is another thread's, or the new version was stopped on its way."""
+    running = Paused("so far")
+    model = ScriptedModel(says("answer"), running, says("answer"))
+    async with world(path, model) as w:
+        await w.answer("before", id_="message-before")
+        sent = await queue(w, running)
+        await w.services.turns.cancel_message(THREAD, "message-stopped")
+        await w.send("stopped", id_="message-stopped", replaces="message-one")
+        await w.send("late", id_="message-late", replaces="message-before")
+        await w.send("other", id_="message-other", thread="thread-02", replaces="message-two")
+        running.go.set()
+        for one in sent.values():
+            assert (await w.read(one.turn.stream_id)).outcome.code == "FINISHED"
+        for row in await w.turns():
+            await w.read(row.stream_id)
+        assert model.questions[-4:] == ["one", "two", "three", "late"]
+        await truth.check(w)
 
 
 # Refusing

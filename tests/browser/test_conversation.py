@@ -128,6 +128,29 @@ def test_goes_on_after_a_stop(chat: Chat, prompts: Prompts) -> None:
     )
 
 
+@pytest.mark.requirement("T4")
+def test_a_message_that_waits_is_rewritten_where_it_waits(chat: Chat, prompts: Prompts) -> None:
+    """The answer that is being written goes on, and what waits behind it still comes after it."""
+    chat.send(prompts.says("goes on", "word " * 150, size=5, rate=15))
+    expect(chat.messages).to_have_count(2)
+    for text in ("first", "second"):
+        chat.send(prompts.says(text, f"answer to {text}"))
+    expect(chat.messages).to_have_count(6)
+    prompts.says("better", "answer to better")
+    chat.messages.nth(2).hover()
+    chat.messages.nth(2).get_by_test_id("edit").click()
+    chat.get("edit-input").fill("better")
+    chat.get("edit-send").click()
+    expect(chat.messages.nth(2)).to_contain_text("better")
+    expect(chat.messages.nth(1)).to_have_attribute("data-state", "running")
+    expect(chat.messages).to_have_count(6)
+    expect(chat.messages.nth(5)).to_contain_text("answer to second")
+    expect(chat.messages.nth(3)).to_contain_text("answer to better")
+    expect(chat.messages.nth(1)).to_have_attribute("data-state", "finished")
+    said = [request["messages"][-1]["content"] for request in prompts.requests[-3:]]
+    assert said == ["goes on", "better", "second"]
+
+
 def test_what_waits_is_shown_and_can_be_taken_out(chat: Chat, prompts: Prompts) -> None:
     chat.send(prompts.says("a long one first", "on and on " * 500, size=10, rate=20))
     expect(chat.answer).to_contain_text("on and on")

@@ -44,6 +44,7 @@ class Send(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parts: Annotated[list[TextPart | FilePart], msgspec.Meta(min_length=1, max_length=100)]
     during: During = "queue"
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
+    replaces: str | None = None
     model: str | None = None
     instructions: Annotated[str, msgspec.Meta(max_length=100_000)] | None = None
 
@@ -74,6 +75,7 @@ def blueprint(services: Services) -> Blueprint:
             instructions=body.instructions,
             during=body.during,
             parent=body.parent,
+            replaces=body.replaces,
         )
         return await _submit(services, submission)
 

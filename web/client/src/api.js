@@ -101,17 +101,17 @@ export function createApi({ base, fetch = globalThis.fetch.bind(globalThis), sig
     /**
      * Idempotent: the same id never starts a second turn.
      * @param {string} thread
-     * @param {Pick<Outgoing, 'id'|'question'|'text'|'files'|'during'|'parent'|'model'|'instructions'>} outgoing
+     * @param {Pick<Outgoing, 'id'|'question'|'text'|'files'|'during'|'parent'|'replaces'|'model'|'instructions'>} outgoing
      * @param {AbortSignal} [signal]
      * @returns {Promise<Accepted>}
      */
-    send: (thread, { id, question, text, files = [], during, parent, model, instructions }, signal) =>
+    send: (thread, { id, question, text, files = [], during, parent, replaces, model, instructions }, signal) =>
       question
         ? json('POST', `api/threads/${thread}/messages/${question}/answers`, { body: { id, model, during }, signal })
         : json('POST', `api/threads/${thread}/messages`, {
           // What is undefined is left out.
           body: { id, parts: [...(text ? [{ type: 'text', text }] : []), ...files.map(({ type, attachment }) => ({ type, attachment }))],
-            during, parent, model, instructions }, signal,
+            during, parent, replaces, model, instructions }, signal,
         }),
 
     /** @param {string} thread @param {ThreadChange} change @param {AbortSignal} [signal] @returns {Promise<ThreadInfo>} */

@@ -38,6 +38,20 @@ export function endOf(messages, id) {
 }
 
 /**
+ * What becomes of the answers that are being written or wait, when a question gets a new version.
+ * @param {import('./thread_state.js').ThreadState} state
+ * @param {string} id of the question
+ * @returns {Pick<Outgoing, 'during'|'replaces'>}
+ */
+export function rewriting({ messages, live }, id) {
+  // One that waits is replaced where it waits; the answer before it goes on.
+  if (messages.some(({ parent, turn }) => parent === id && turn?.state === 'queued')) return { during: 'queue', replaces: id };
+  // What is being written below it answers a question that is not asked any more.
+  const below = live !== null && branch(messages, live.id).some((message) => message.id === id);
+  return { during: below ? 'interrupt' : 'queue' };
+}
+
+/**
  * The selected branch as it is shown: up to where the first message on its way will stand.
  * @param {readonly Message[]} messages
  * @param {string|null} leaf

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 
 import { createAbsence } from './absence.js';
 import { ApiError } from './api.js';
-import { endOf } from './branches.js';
+import { endOf, rewriting } from './branches.js';
 import { createDraftFiles } from './draft_files.js';
 import { createEdits } from './edits.js';
 import { oncePerFrame } from './frames.js';
@@ -20,7 +20,7 @@ import {
 /** @import {Drafts} from './drafts.js' */
 /** @import {LinkState, Wake} from './link_types.js' */
 /** @import {Retrier} from './retry.js' */
-/** @import {Outgoing, ThreadState} from './thread_state.js' */
+/** @import {Message, Outgoing, ThreadState} from './thread_state.js' */
 /** @import {Accepted, Cursor, Event, FilePart, ThreadChange, ThreadInfo} from './types.js' */
 /** @import {Upload} from './upload.js' */
 
@@ -28,7 +28,7 @@ import {
 
 /** @typedef {{shown: ReturnType<typeof shown>, until: number, waiting: boolean, polling: boolean}} Connection */
 
-/** @typedef {{parent?: string|null, during?: 'queue'|'interrupt', files?: readonly FilePart[]}} Sending */
+/** @typedef {Partial<Pick<Outgoing, 'parent'|'during'|'replaces'|'files'>>} Sending */
 
 /** What a thread is answered with; null: the default, none. @typedef {{model: string|null, instructions: string|null}} Settings */
 
@@ -164,7 +164,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   // sending
 
   /** @param {string} text @param {Sending} [options] */
-  function send(text, { parent, during = 'queue', files: parts = [] } = {}) {
+  function send(text, { parent, during = 'queue', replaces, files: parts = [] } = {}) {
     const first = state.phase === 'new' && !state.outbox.length;
     absence.away.value = null;
     const { model, instructions } = wishes.value;
@@ -173,6 +173,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
     selecting.abort(new DOMException('sent', 'AbortError'));
     update(enqueue(state, {
       id: uuidv7(), text, files: parts, parent: follows, during, error: null, refused: false,
+      ...(replaces ? { replaces } : {}),
       ...(first && model ? { model } : {}), ...(first && instructions ? { instructions } : {}),
     }));
     outbox.deliver();
@@ -184,6 +185,11 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
     const parts = files.take();
     write('');
     send(text, { files: parts, during });
+  }
+
+  /** A new version of a question. @param {Message} message @param {string} text @param {readonly FilePart[]} parts */
+  function rewrite({ id: question, parent }, text, parts) {
+    send(text, { parent, files: parts, ...rewriting(state, question) });
   }
 
   /** Another answer to a question, beside those there are. @param {string} questionId */
@@ -204,8 +210,8 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
     if (late) void change(wishes.value, new AbortController().signal);
     late = false;
     const answer = find(state, taken.turn);
-    // Sent before, and over by now: only a snapshot has the answer.
-    if (!answer || ended(answer.turn)) link.load();
+    // Sent before, and over by now, or what waited is in another place: only a snapshot knows.
+    if (!answer || ended(answer.turn) || outgoing.replaces) link.load();
     else followNext();
     changed();
   }
@@ -278,7 +284,7 @@ export function createThread({ id, fresh, api, drafts, retrier, upload, fileLimi
   }
 
   return {
-    id, view, connection, draft, files, wishes, wanted, edits, write, send, sendDraft, answerAgain, goOn, stop, takeBack, select, set, inform, notice,
+    id, view, connection, draft, files, wishes, wanted, edits, write, send, rewrite, sendDraft, answerAgain, goOn, stop, takeBack, select, set, inform, notice,
     away: absence.away,
     sendAgain: outbox.sendAgain,
 

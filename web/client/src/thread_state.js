@@ -39,6 +39,7 @@ import { EMPTY_FOLD, applyEvent as fold, foldFrom } from './fold.js';
  * @property {string} text
  * @property {readonly FilePart[]} [files]
  * @property {string|null} [parent] left out: it follows the selected leaf
+ * @property {string} [replaces] the message that waits and that this one takes the place of
  * @property {string} [model] left out: the thread's
  * @property {string} [instructions] left out: the thread's
  * @property {'queue'|'interrupt'} during

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { childrenOf, endOf, shownPath } from '../src/branches.js';
+import { childrenOf, endOf, rewriting, shownPath } from '../src/branches.js';
 import { accept, branch, choose, emptyThread, enqueue, informed, merge } from '../src/thread_state.js';
 
 /** @param {string} id @param {string|null} parent @returns {any} */
@@ -23,6 +23,17 @@ describe('F8 branches', () => {
     expect(ids(/** @type {any} */ (children.get('q1')))).toEqual(['a1', 'a1b']);
     expect(ids(/** @type {any} */ (children.get(null)))).toEqual(['q1', 'q4']);
     expect(children.get('a2')).toBe(undefined);
+  });
+
+  test('T4 a new version interrupts what is written below it, takes the place of what waits, and leaves the rest alone', () => {
+    const turn = (/** @type {string} */ state) => ({ state, stream: 's', model: null });
+    const live = { ...message('a5', 'q5'), turn: turn('running') };
+    const tree = [...TREE, message('q5', 'a3'), live, message('q6', 'a5'), { ...message('a6', 'q6'), turn: turn('queued') }];
+    const state = /** @type {any} */ ({ messages: tree, live });
+    expect(rewriting(state, 'q6')).toEqual({ during: 'queue', replaces: 'q6' });
+    for (const above of ['q5', 'q3', 'q1']) expect(rewriting(state, above)).toEqual({ during: 'interrupt' });
+    for (const beside of ['q2', 'q4']) expect(rewriting(state, beside)).toEqual({ during: 'queue' });
+    expect(rewriting({ ...state, live: null }, 'q5')).toEqual({ during: 'queue' });
   });
 
   test('the end of the newest branch through a message', () => {

@@ -32,9 +32,7 @@ export function Edit({ message, thread }) {
   const send = () => {
     if (blank || thread.edits.message.peek() !== id) return; // sent by the first of two clicks
     close();
-    // What is being written now answers a question that is not asked any more.
-    const during = thread.view.value.live ? 'interrupt' : 'queue';
-    thread.send(text, { parent: message.parent, files, during });
+    thread.rewrite(message, text, files);
   };
   const onInput = (/** @type {{currentTarget: HTMLTextAreaElement}} */ { currentTarget }) => {
     setText(currentTarget.value);

@@ -166,7 +166,8 @@ def send(
 ) -> None:
     """Send TEXT to a running server and print the answer; "-": what comes on the standard input.
 
-    A lost connection or a restart of the server does no harm. Ctrl+C stops the answer. The token,
+    A lost connection or a restart of the server does no harm. Ctrl+C stops the answer, a second one
+    leaves it to the server where that cannot be reached. The token,
     where one is asked for, is that of the link, of UNBROKEN_TOKEN, or of the server here.
 
     Exits with 0 for an answer, 1 for a failure, 130 for one that was stopped.

@@ -155,11 +155,9 @@ class Remote:
         return msgspec.json.decode(response.content, type=_Poll)
 
     def stop(self, stream: str) -> None:
-        """Stop the turn. One try. Raises RemoteError."""
-        try:
-            _check(self._client.delete(f"api/streams/{stream}"))
-        except httpx2.HTTPError as error:
-            raise self._unreachable(error) from None
+        """Stop the turn; waits for the server, which would go on with it. Raises RemoteError, or
+        UnavailableError after PATIENCE_SECONDS without it."""
+        self._persist("DELETE", f"api/streams/{stream}")
 
     def _persist(
         self, method: str, path: str, *, first_must_connect: bool = False, **rest: Any

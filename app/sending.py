@@ -66,5 +66,6 @@ def _follow(remote: Remote, receipt: Receipt, view: Live | Whole) -> ev.Outcome:
                 if isinstance(event, ev.Outcome):
                     return event
         except KeyboardInterrupt:
-            # Raises where the server is away: so it always leads to an end.
+            # Also where the server is away: a turn that nobody stopped would go on at its start.
+            # A second Ctrl+C ends us, and leaves the turn alone.
             remote.stop(receipt.stream)

@@ -403,6 +403,14 @@ def test_what_is_refused_is_not_asked_again(reply: httpx2.Response, code: str) -
     assert len(script.requests) == 1
 
 
+def test_a_stop_reaches_a_server_that_is_away_for_a_moment() -> None:
+    script = Script(RECEIPT, REFUSED, LOST, httpx2.Response(204))
+    with script.remote() as remote:
+        remote.stop(remote.send("thread-1", "message-1", "hello", None).stream)
+    assert [request.method for request in script.requests] == ["POST", "DELETE", "DELETE", "DELETE"]
+    assert script.told == ["Nobody answers at http://server.test:8137/ any more"]
+
+
 def test_events_that_were_pruned_are_an_error() -> None:
     gap = poll("s1:0", {"type": "error", "code": "STREAM_RESUME_GAP", "thread": "t"})
     with Script(gap).remote() as remote, pytest.raises(RemoteError) as caught:

@@ -4,10 +4,11 @@ SQLite's trigram index over text that was made plain by `plain`; so the same ver
 comes with any supported Python finds the same things.
 """
 
-import unicodedata
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
+
+from store.plain import plain
 
 # The index knows sequences of three characters; shorter words are looked for in what it found.
 TRIGRAM = 3
@@ -22,12 +23,6 @@ class Hit(NamedTuple):
     role: str
     created_at: int
     parts: bytes
-
-
-def plain(words: str) -> str:
-    """Lower case without accents: what is stored and what is looked for."""
-    decomposed = unicodedata.normalize("NFKD", words.casefold())
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
 def put(connection: Connection, message: str, words: str) -> None:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select, update
 
+from store import search
 from store.schema import message
 
 
@@ -27,7 +28,8 @@ _SELECT = select(
 
 
 def add(connection: Connection, row: MessageRow) -> None:
-    connection.execute(message.insert().values(row._asdict()))
+    values = row._asdict() | {"number": search.next_number(connection)}
+    connection.execute(message.insert().values(values))
 
 
 def find(connection: Connection, id_: str) -> MessageRow | None:

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, case, delete, exists, literal, select, tuple_, update
 
-from store import search
 from store.schema import cancel_intent, segment, stream, thread, turn
 
 
@@ -93,13 +92,15 @@ def touch(
 
 
 def remove(connection: Connection, id_: str) -> bool:
-    """Delete the thread with all it has. False if it does not exist."""
+    """Delete the thread with all it has. False if it does not exist.
+
+    Its words in the index, which nothing finds any more, are left to `search.forget`.
+    """
     numbers = (
         select(stream.c.number)
         .join(turn, turn.c.number == stream.c.turn)
         .where(turn.c.thread == id_)
     )
     connection.execute(delete(segment).where(segment.c.stream.in_(numbers)))
-    search.forget_thread(connection, id_)
     connection.execute(delete(cancel_intent).where(cancel_intent.c.thread == id_))
     return connection.execute(delete(thread).where(thread.c.id == id_)).rowcount == 1

@@ -12,6 +12,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from app import events as ev
+from app import housekeeping
 from app import journal as journal_module
 from app import tail as tail_module
 from app.clock import WallClock
@@ -19,7 +20,7 @@ from app.errors import InvalidError, NotFoundError
 from app.housekeeping import STREAMS_AT_ONCE, UNUSED_MS, Housekeeping
 from app.journal import Stored, cut
 from app.tail import KEEP_FRAMES, Tail
-from store import threads, turns
+from store import search, threads, turns
 from store.database import Connection
 from store.errors import StoreUnavailableError
 from tests.app.logs import (
@@ -34,7 +35,7 @@ from tests.app.logs import (
     read_on,
     split,
 )
-from tests.store.rows import NOW, add_stream, frames, segment
+from tests.store.rows import NOW, add_message, add_stream, frames, segment
 
 T = TypeVar("T")
 
@@ -521,6 +522,34 @@ async def test_stops_for_messages_that_never_came_are_forgotten(
         now[0] += 1
         await keeper.prune()
         assert await world.database.read(kept) == 0
+
+
+async def test_deleted_words_leave_the_index_in_small_transactions(
+    autojump_clock: MockClock, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "MESSAGES_AT_ONCE", 2)
+    monkeypatch.setattr(housekeeping, "BUSY_SECONDS", 0.0)
+
+    def write(connection: Connection) -> None:
+        for number in range(5):
+            search.put(connection, add_message(connection, f"message-{number}"), "some words")
+
+    def kept(connection: Connection) -> int:
+        query = "SELECT count(*) FROM message_text"
+        return int(connection.exec_driver_sql(query).scalar_one())
+
+    async with logs(path) as world:
+        await world.database.write(write)
+        assert await world.database.write(lambda c: threads.remove(c, "thread-01"))
+        assert await world.database.read(kept) == 5, "as after a crash just then"
+        before = world.database.commits
+        keeper = Housekeeping(world.database, WallClock(lambda: NOW), None)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(keeper.serve)
+            await trio.sleep(10)
+            assert await world.database.read(kept) == 0
+            assert world.database.commits - before >= 5
+            nursery.cancel_scope.cancel()
 
 
 @pytest.mark.requirement("L5")

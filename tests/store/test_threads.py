@@ -70,12 +70,44 @@ def test_removing_leaves_no_row_in_any_table(connection: Connection) -> None:
     assert words(connection) > kept_words
 
     assert threads.remove(connection, "thread-01")
+    assert not search.forget(connection, search.left_over(connection, 1_000), 60)
     left = {name: count for name, count in row_counts(connection).items() if name in kept}
     assert {n: c for n, c in left.items() if not n.startswith("message_text_")} == {
         n: c for n, c in kept.items() if not n.startswith("message_text_")
     }
     assert words(connection) == kept_words
     assert not threads.remove(connection, "thread-01")
+
+
+def test_words_of_a_deleted_message_are_found_no_more_and_never_as_another_one_s(
+    connection: Connection,
+) -> None:
+    search.put(connection, add_message(connection, "m1", thread="thread-01"), "left over")
+    threads.remove(connection, "thread-01")
+    assert search.find(connection, ["left"], 10) == []
+    # Numbers of messages are used again; an answer that begins has no words of its own yet.
+    add_message(connection, "m2", thread="thread-02", role="assistant")
+    assert search.find(connection, ["left"], 10) == []
+    search.put(connection, "m2", "words that stay")
+    assert not search.forget(connection, search.left_over(connection, 10), 60)
+    assert words(connection) == 1
+    assert [hit.message for hit in search.find(connection, ["stay"], 10)] == ["m2"]
+
+
+def test_words_are_taken_out_in_pieces(connection: Connection) -> None:
+    for n in range(5):
+        search.put(connection, add_message(connection, f"m{n}"), "left over")
+    assert search.left_over(connection, 10) == []
+    threads.remove(connection, "thread-01")
+    numbers = search.left_over(connection, 3)
+    assert len(numbers) == 3
+    assert search.forget(connection, numbers, 0) == numbers[1:], "one at least"
+    assert words(connection) == 4
+    # What has become a message's in the meantime stays.
+    search.put(connection, add_message(connection, "m9", thread="thread-02"), "stays")
+    number = connection.execute(text("SELECT number FROM message")).scalar_one()
+    assert search.forget(connection, [number], 60) == []
+    assert words(connection) == 5
 
 
 def fill(connection: Connection, thread: str, mark: str) -> None:

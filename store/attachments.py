@@ -1,11 +1,11 @@
-"""Attached files: their bytes, and which thread uses them."""
+"""Attached files: their bytes, and which threads use them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, exists, literal, select
 
-from store.schema import attachment
+from store.schema import attachment, attachment_use
 
 
 class AttachmentRow(NamedTuple):
@@ -39,14 +39,24 @@ def find(connection: Connection, ids: Sequence[str]) -> dict[str, AttachmentRow]
 
 
 def use(connection: Connection, ids: Sequence[str], thread: str) -> None:
-    """A message of this thread has them: they live and die with it."""
-    unused = attachment.c.thread.is_(None)
-    connection.execute(
-        update(attachment).where(attachment.c.id.in_(ids), unused).values(thread=thread)
+    """A message of this thread has them. Idempotent; other threads may have them too."""
+    known = exists().where(
+        attachment_use.c.attachment == attachment.c.id, attachment_use.c.thread == thread
     )
+    new = select(attachment.c.id, literal(thread)).where(attachment.c.id.in_(ids), ~known)
+    connection.execute(attachment_use.insert().from_select(["attachment", "thread"], new))
+
+
+def release(connection: Connection, thread: str) -> None:
+    """The thread is about to be deleted: delete what no other one uses."""
+    its = select(attachment_use.c.attachment).where(attachment_use.c.thread == thread)
+    elsewhere = exists().where(
+        attachment_use.c.attachment == attachment.c.id, attachment_use.c.thread != thread
+    )
+    connection.execute(delete(attachment).where(attachment.c.id.in_(its), ~elsewhere))
 
 
 def prune(connection: Connection, before: int) -> None:
     """Delete what was attached before that time and never sent."""
-    old = attachment.c.created_at < before
-    connection.execute(delete(attachment).where(attachment.c.thread.is_(None), old))
+    used = exists().where(attachment_use.c.attachment == attachment.c.id)
+    connection.execute(delete(attachment).where(attachment.c.created_at < before, ~used))

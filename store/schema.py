@@ -137,18 +137,28 @@ cancel_intent = Table(
 )
 
 # What a person attached. The bytes are here and not in the message, which every list and snapshot
-# would have to carry.
+# would have to carry; they come last, so that nobody reads past them for another column.
 attachment = Table(
     "attachment",
     metadata,
     Column("id", Text, primary_key=True),  # minted by the client
-    Column("thread", Text, ForeignKey("thread.id", ondelete="CASCADE")),  # NULL: not used yet
     Column("name", Text, nullable=False),
     Column("media_type", Text, nullable=False),
     Column("size", BigInteger, nullable=False),  # bytes
-    Column("data", LargeBinary, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    Index("attachment_thread", "thread"),
+    Column("data", LargeBinary, nullable=False),
+    Index("attachment_age", "created_at", "id"),
+)
+
+# Which threads have messages that name a file. It is deleted with the last of them; one that has no
+# row here was never sent.
+attachment_use = Table(
+    "attachment_use",
+    metadata,
+    Column("attachment", Text, ForeignKey("attachment.id", ondelete="CASCADE"), primary_key=True),
+    Column("thread", Text, ForeignKey("thread.id", ondelete="CASCADE"), primary_key=True),
+    Index("attachment_use_thread", "thread"),
+    sqlite_with_rowid=False,
 )
 
 # The words of messages, by their numbers: what store/search.py puts in and finds.

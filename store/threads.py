@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, case, delete, exists, literal, select, tuple_, update
 
+from store import attachments
 from store.schema import cancel_intent, segment, stream, thread, turn
 
 
@@ -92,7 +93,8 @@ def touch(
 
 
 def remove(connection: Connection, id_: str) -> bool:
-    """Delete the thread with all it has. False if it does not exist.
+    """Delete the thread with all it has, and the files that only it used. False if it does not
+    exist.
 
     Its words in the index, which nothing finds any more, are left to `search.forget`.
     """
@@ -102,5 +104,6 @@ def remove(connection: Connection, id_: str) -> bool:
         .where(turn.c.thread == id_)
     )
     connection.execute(delete(segment).where(segment.c.stream.in_(numbers)))
+    attachments.release(connection, id_)  # before its links are gone with it
     connection.execute(delete(cancel_intent).where(cancel_intent.c.thread == id_))
     return connection.execute(delete(thread).where(thread.c.id == id_)).rowcount == 1

@@ -181,8 +181,10 @@ def _question(
 
 
 def _with_files(connection: Connection, parts: list[Part], thread: str) -> list[Part]:
-    """The parts with what is known of their attachments, which are the thread's from now on."""
+    """The parts with what is known of their attachments, which stay as long as the thread."""
     ids = [part["attachment"] for part in parts if part["type"] == "file"]
+    if not ids:
+        return parts
     found = attachments.find(connection, ids)
     if len(found) != len(set(ids)):
         raise NotFoundError("An attached file does not exist", code="ATTACHMENT_NOT_FOUND")

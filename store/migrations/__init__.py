@@ -1,7 +1,7 @@
 """The schema's history. A new database is made from schema.py at the latest number; an older one is
 brought forward by the numbered changes after its own, each committed together with its ledger row.
 
-To add one: a module `m0002_what.py` with `apply(connection)`, an entry here, the same change in
+To add one: a module `m0003_what.py` with `apply(connection)`, an entry here, the same change in
 schema.py. `tests/store/test_migrations.py` proves that both ways give the same database.
 """
 
@@ -11,11 +11,14 @@ from collections.abc import Callable
 from sqlalchemy import Connection, func, inspect, select
 
 from store.errors import DatabaseTooNewError
+from store.migrations import m0002_files_of_several_threads
 from store.schema import metadata, migration
 
 FIRST = 1
-CHANGES: list[tuple[int, Callable[[Connection], None]]] = []
-LATEST = CHANGES[-1][0] if CHANGES else FIRST
+CHANGES: list[tuple[int, Callable[[Connection], None]]] = [
+    (2, m0002_files_of_several_threads.apply),
+]
+LATEST = CHANGES[-1][0]
 
 
 def migrate(connection: Connection) -> None:

@@ -10,15 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from store import migrations, sqlite
+from store import attachments, migrations, sqlite, threads
 from store.migrations import FIRST, LATEST, migrate
 
-# A dump of the first schema, never changed once a version of the program was released with it.
+# A dump of the first schema. Never changed: databases of it exist.
 FIRST_SCHEMA = Path(__file__).with_name("schema_1.sql")
-ADVICE = (
-    "schema.py changed: write a migration (store/migrations). Before the first release instead: "
-    "`.venv/bin/python -m tests.store.test_migrations` writes schema_1.sql anew."
-)
+ADVICE = "schema.py changed: write a migration (store/migrations)."
 
 
 def test_new_database_is_at_the_latest_number(tmp_path: Path) -> None:
@@ -35,10 +32,7 @@ def test_migrated_database_is_like_a_new_one(tmp_path: Path) -> None:
     """Fails for a change of schema.py without a migration of the same meaning."""
     new, old = tmp_path / "new.db", tmp_path / "old.db"
     bring_forward(new)
-    with closing(sqlite3.connect(old)) as connection:
-        connection.executescript(FIRST_SCHEMA.read_text("utf-8"))
-        connection.execute("INSERT INTO migration VALUES (?, 0)", [FIRST])
-        connection.commit()
+    make_first(old)
     bring_forward(old)
     assert ledger(old) == [FIRST, *(number for number, _ in migrations.CHANGES)]
     assert shape(old) == shape(new), ADVICE
@@ -79,6 +73,107 @@ def test_each_change_is_committed_with_its_ledger_row_and_once(
     bring_forward(path)
     assert ledger(path) == [LATEST, *following]
     assert applied == [following[0], following[1], following[1], following[2]]
+
+
+def test_files_are_kept_by_all_threads_that_use_them(tmp_path: Path) -> None:
+    """Schema 1 had one thread own a file; who else uses it, only the messages say."""
+    path = tmp_path / "old.db"
+    make_first(path)
+    fill_first(path)
+    before = contents(path)
+    bring_forward(path)
+    assert contents(path) == before
+    assert rows(path, "SELECT attachment, thread FROM attachment_use ORDER BY 1, 2") == [
+        ("file-a", "thread-1"),
+        ("file-a", "thread-2"),
+        ("file-b", "thread-2"),
+        ("file-c", "thread-3"),
+    ]
+    kept = {
+        "thread-1": ["file-a", "file-b", "file-c", "unsent"],
+        "thread-2": ["file-c", "unsent"],
+        "thread-3": ["unsent"],
+    }
+    for thread, left in kept.items():
+        in_transaction(path, lambda c, thread=thread: threads.remove(c, thread))
+        assert [id_ for id_, *_ in contents(path)] == left
+    in_transaction(path, lambda c: attachments.prune(c, 50))
+    assert len(contents(path)) == 1
+    in_transaction(path, lambda c: attachments.prune(c, 51))
+    assert contents(path) == []
+
+
+def test_files_outlive_a_migration_that_breaks_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.db"
+    make_first(path)
+    fill_first(path)
+    before, old_shape = contents(path), shape(path)
+    with monkeypatch.context() as patched:
+        patched.setattr(migrations, "_record", broken_off)
+        with pytest.raises(OSError, match="power"):
+            bring_forward(path)
+    assert (contents(path), shape(path), ledger(path)) == (before, old_shape, [FIRST])
+    bring_forward(path)
+    assert contents(path) == before
+
+
+def broken_off(_connection: Connection, _number: int) -> None:
+    raise OSError("the power fails")
+
+
+def make_first(path: Path) -> None:
+    """An empty database of the first schema."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(FIRST_SCHEMA.read_text("utf-8"))
+        connection.execute("INSERT INTO migration VALUES (?, 0)", [FIRST])
+        connection.commit()
+
+
+def fill_first(path: Path) -> None:
+    """Three threads with files, of which the first two have one in common."""
+    named: dict[str, list[str]] = {
+        "thread-1": ["file-a"],
+        "thread-2": ["file-a", "file-a", "file-b", "file-gone"],
+        "thread-3": [],  # it owns one by the column alone
+    }
+    owned = [("file-a", "thread-1"), ("file-b", "thread-2"), ("file-c", "thread-3")]
+    files = [(id_, owner, id_.encode() * 5_000) for id_, owner in [*owned, ("unsent", None)]]
+    with closing(sqlite3.connect(path)) as connection:
+        add = "INSERT INTO thread VALUES (?, '', NULL, 0, 0, 0, 0, NULL, NULL)"
+        connection.executemany(add, [(thread,) for thread in named])
+        add = "INSERT INTO attachment VALUES (?, ?, 'a.txt', 'text/plain', 5, ?, 50)"
+        connection.executemany(add, files)
+        add = "INSERT INTO message VALUES (NULL, ?, ?, NULL, ?, ?, 0)"
+        # A text that only looks like a file, and an answer, name none.
+        text_part = {"type": "text", "text": '{"attachment": "unsent"}'}
+        answer = [{"type": "file", "attachment": "unsent"}]
+        for thread, ids in named.items():
+            question = [text_part, *({"type": "file", "attachment": id_} for id_ in ids)]
+            for role, parts in (("user", question), ("assistant", answer)):
+                data = json.dumps(parts, separators=(",", ":")).encode()
+                connection.execute(add, [f"{role}-{thread}", thread, role, data])
+        unreadable = ["unreadable", "thread-1", "user", b'[{"attachment"']
+        connection.execute(add, unreadable)
+        connection.commit()
+
+
+def contents(path: Path) -> list[tuple[Any, ...]]:
+    columns = "id, name, media_type, size, data, created_at"
+    return rows(path, f"SELECT {columns} FROM attachment ORDER BY id")
+
+
+def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def in_transaction(path: Path, function: Callable[[Connection], Any]) -> None:
+    engine = sqlite.writer_engine(path)
+    with engine.begin() as connection:
+        function(connection)
+    engine.dispose()
 
 
 def bring_forward(path: Path) -> None:
@@ -125,24 +220,3 @@ def _table(connection: sqlite3.Connection, name: str, words: str) -> dict[str, A
         ),
         "never uses a number again": "AUTOINCREMENT" in words,
     }
-
-
-def _freeze() -> None:
-    path = FIRST_SCHEMA.with_suffix(".db")
-    try:
-        bring_forward(path)
-        with closing(sqlite3.connect(path)) as connection:
-            # The tables below a virtual one make themselves.
-            query = (
-                "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
-                " AND name NOT LIKE 'message_text\\_%' ESCAPE '\\'"
-            )
-            statements = [sql for (sql,) in connection.execute(query)]
-        lines = (line.rstrip() for sql in statements for line in f"{sql.strip()};".splitlines())
-        FIRST_SCHEMA.write_text("\n".join(lines) + "\n", "utf-8")
-    finally:
-        path.unlink(missing_ok=True)
-
-
-if __name__ == "__main__":
-    _freeze()

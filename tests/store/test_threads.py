@@ -66,7 +66,7 @@ def test_removing_leaves_no_row_in_any_table(connection: Connection) -> None:
     fill(connection, "thread-01", "a")
     grown = row_counts(connection)
     tables = ["thread", "message", "turn", "step", "stream", "segment", "cancel_intent"]
-    assert all(grown[name] > kept[name] for name in [*tables, "attachment"])
+    assert all(grown[name] > kept[name] for name in [*tables, "attachment", "attachment_use"])
     assert words(connection) > kept_words
 
     assert threads.remove(connection, "thread-01")

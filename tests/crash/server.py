@@ -54,7 +54,7 @@ class RunningServer:
         """
         assert self._process is None, "it is running"
         self.settings |= settings
-        port = self.url.rpartition(":")[2].strip("/") or "0"
+        port = self.url.rpartition(":")[2].partition("/")[0] or "0"
         self.data.mkdir(parents=True, exist_ok=True)
         with open(self.output, "a", encoding="utf-8") as output:
             self._process = subprocess.Popen(
@@ -72,7 +72,7 @@ class RunningServer:
         if ready is None:
             self.kill9()
             raise AssertionError(f"no server: {line!r}, {self.output.read_text('utf-8')}")
-        self.url = ready[1]
+        self.url = ready[1].rstrip("/")
 
     def kill9(self) -> None:
         """End it as the kernel does when memory is short. Idempotent."""

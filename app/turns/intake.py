@@ -87,11 +87,7 @@ def accept(
         return Accepted(known, 0, repeated=True)
     waiting = _admitted(connection, submission, max_streams)
     stopped = turns.take_intent(connection, submission.key)
-    old = next((row for row in waiting if row.question == submission.replaces), None)
-    if old is not None:
-        running = old.state == State.RUNNING  # perhaps its time came meanwhile
-        submission = msgspec.structs.replace(submission, during="interrupt" if running else "queue")
-        old = None if running or stopped else old
+    submission, old = _replacing(submission, [] if stopped else waiting)
     thread = _thread(connection, submission, now)
     answer = new_id(now)
     follower = _question(connection, submission, thread, waiting, now)
@@ -103,21 +99,19 @@ def accept(
         messages.set_parent(connection, follower, answer)
     position = _position(submission, _queued(waiting), now) if old is None else old.position
     number = _turn(connection, submission, thread, answer, position, now)
-    interrupted = None
-    if old is not None:
-        turns.request_cancel(connection, old.number, now)
-        interrupted = old.id
     if stopped:
         turns.request_cancel(connection, number, now)
     elif not waiting:
         turns.start(connection, number, now, None if timeout_ms is None else now + timeout_ms)
     elif submission.during == "interrupt":
-        interrupted = _interrupt(connection, waiting, now)
+        old = next((row for row in waiting if row.state == State.RUNNING), None)
+    if old is not None:  # on record, so that a crash does not forget it
+        turns.request_cancel(connection, old.number, now)
     # The selected leaf is the answer that will be last on its line.
     changes = {} if follower is not None else {"leaf": answer}
     version = threads.touch(connection, submission.thread, now, **changes) or 0
     row = turns.by_number(connection, number)
-    return Accepted(row, version, stopped=stopped, interrupted=interrupted)
+    return Accepted(row, version, stopped=stopped, interrupted=None if old is None else old.id)
 
 
 def _admitted(connection: Connection, submission: Submission, max_streams: int) -> list[TurnRow]:
@@ -132,13 +126,14 @@ def _admitted(connection: Connection, submission: Submission, max_streams: int) 
     return waiting
 
 
-def _interrupt(connection: Connection, waiting: list[TurnRow], now: int) -> str | None:
-    """Put on record that the running turn is to stop, so that a crash does not forget it."""
-    running = next((row for row in waiting if row.state == State.RUNNING), None)
-    if running is None:
-        return None
-    turns.request_cancel(connection, running.number, now)
-    return running.id
+def _replacing(submission: Submission, waiting: list[TurnRow]) -> tuple[Submission, TurnRow | None]:
+    """The submission as it is meant, and the waiting turn whose place it takes, if any."""
+    old = next((row for row in waiting if row.question == submission.replaces), None)
+    if old is None:
+        return submission, None
+    if old.state == State.RUNNING:  # perhaps its time came meanwhile
+        return msgspec.structs.replace(submission, during="interrupt"), None
+    return msgspec.structs.replace(submission, during="queue"), old
 
 
 def _thread(connection: Connection, submission: Submission, now: int) -> ThreadRow:

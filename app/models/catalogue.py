@@ -145,8 +145,9 @@ async def discover(
     try:
         return Catalogue(made, chosen, problems)
     except NotFoundError as error:
-        names = [config.name for config in hosted]
-        text = f"model: {error.text}{_elsewhere(names, chosen)}"
+        # What the environment has is not looked at where models are configured.
+        hint = "" if own else _elsewhere([config.name for config in hosted], chosen)
+        text = f"model: {error.text}{hint}"
         raise NotFoundError(text, code=error.code) from None
 
 

@@ -239,6 +239,10 @@ async def test_a_model_of_a_provider_whose_key_is_not_there(http: Http) -> None:
     with pytest.raises(NotFoundError) as caught:
         await discover([], env, http)
     assert caught.value.text.endswith("there are: anthropic, demo. OPENAI_API_KEY is not set.")
+    mine = [ModelConfig(name="mine", base_url="http://127.0.0.1:1", model="m")]
+    with pytest.raises(NotFoundError) as caught:
+        await discover(mine, {**env, "OPENAI_API_KEY": "key-1"}, http)
+    assert caught.value.text.endswith("there are: mine, demo.")
 
 
 # configured
